@@ -1,0 +1,86 @@
+-- _streams: what a stream's name says, and the place each stream stands in.
+-- A name is tenant/queue/worker queue/priority[/group...], every part percent-encoded by the client.
+-- A stream with messages is in exactly one place: ready (its head is due), delayed (its head lies
+-- in the future) or parked (its head is due and a group of it is full).
+local Streams = {by_name = {}}
+
+function Streams.of(name)
+  local s = Streams.by_name[name]
+  if s then return s end
+  local part = {}
+  for word in string.gmatch(name, '[^/]+') do part[#part + 1] = word end
+  s = {name = name, tenant = part[1], queue = part[2], pool = part[3], groups = {},
+       prefix = part[1] .. '/' .. part[2] .. '/',
+       head_start = tonumber(part[4]) * (O.head_start or 0),
+       messages = Draft.sorted(root .. ':stream:' .. name)}
+  s.suffix = string.sub(name, #s.prefix + 1)
+  for i = 5, #part do s.groups[i - 4] = part[i] end
+  Streams.by_name[name] = s
+  return s
+end
+
+function Streams.key(s, member) return s.prefix .. string.sub(member, 13) end   -- of the message's record
+
+function Streams.ready(pool, tenant) return Draft.sorted(root .. ':ready:' .. pool .. '/' .. tenant) end
+function Streams.delayed(pool) return Draft.sorted(root .. ':delayed:' .. pool) end
+function Streams.index() return Draft.sorted(root .. ':streams') end
+function Streams.blocked() return Draft.hash(root .. ':blocked') end
+
+-- Puts a stream that is not parked where its head says. Returns true when that is ready.
+function Streams.place(s, now, from)
+  local member, due = s.messages:first()
+  local to = member and (due <= now and 'ready' or 'delayed')
+  if from and from ~= to then
+    if from == 'ready' then Streams.ready(s.pool, s.tenant):rem(s.name)
+    else Streams.delayed(s.pool):rem(s.name) end
+  end
+  if to == 'ready' then
+    Streams.ready(s.pool, s.tenant):add(s.name, due - s.head_start)
+    Policy.join(Clock.of(s.pool), s.tenant)
+  elseif to == 'delayed' then
+    Streams.delayed(s.pool):add(s.name, due)
+  else
+    Streams.index():rem(s.name)
+  end
+  return to == 'ready'
+end
+
+-- Adds a message, or puts one back, and moves the stream if its head changed.
+function Streams.add(s, member, order, now)
+  local head, due = s.messages:first()
+  s.messages:add(member, order)
+  if not head then
+    Streams.index():add(s.name, 0)
+    Streams.place(s, now)
+  elseif s.messages:first() == member then
+    local group = Streams.blocked():get(s.name)
+    if group then
+      Waiters.parked(s.pool, group, s.tenant):add(s.name, order - s.head_start)
+    else
+      Streams.place(s, now, Streams.delayed(s.pool):score(s.name) and 'delayed' or 'ready')
+    end
+  end
+end
+
+-- Takes a message out of its stream before it was dispatched, and mends the stream's place.
+function Streams.remove(s, member, now)
+  local head = s.messages:first()
+  s.messages:rem(member)
+  if head ~= member then return end
+  local group = Streams.blocked():get(s.name)
+  if group then
+    Waiters.unpark(s, group)
+    if not Streams.place(s, now) then Waiters.wake(group, now) end   -- what it waited for goes to the next
+    return
+  end
+  local from = Streams.delayed(s.pool):score(s.name) and 'delayed' or 'ready'
+  if not Streams.place(s, now, from) and from == 'ready' then
+    for _, group in ipairs(s.groups) do Waiters.wake(group, now) end
+    Streams.settle_tenant(s.pool, s.tenant)
+  end
+end
+
+-- A tenant without a ready stream leaves the order of its pool.
+function Streams.settle_tenant(pool, tenant)
+  if not Streams.ready(pool, tenant):first() then Policy.leave(Clock.of(pool), tenant) end
+end
