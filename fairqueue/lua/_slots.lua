@@ -18,7 +18,7 @@ function Slots.used(group) return tonumber(Slots.hash():get(group) or 0) end
 
 function Slots.limit(group)                    -- nil: unlimited
   local set = Slots.hash():get(group .. '#')
-  if set then return tonumber(set) end
+  if set then return set ~= "-1" and tonumber(set) or nil end
   return O.limits[string.match(group, '^[^=]*')]
 end
 

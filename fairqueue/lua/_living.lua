@@ -1,0 +1,130 @@
+-- _living: the ways a message leaves its lease or its life, shared by the scripts that settle.
+local Living = {}
+
+function Living.messages() return Draft.hash(root .. ':messages') end
+function Living.leases() return Draft.hash(root .. ':lease') end
+function Living.deadlines() return Draft.sorted(root .. ':leases') end
+
+-- The lease that this token holds on a message, or nil when it is no longer its.
+function Living.lease(key, token)
+  local packed = Living.leases():get(key)
+  if not packed then return nil end
+  local l = {}
+  l.token, l.stream, l.member, l.order, l.attempt, l.deliveries, l.since = unpack(cmsgpack.unpack(packed))
+  if token and l.token ~= token then return nil end
+  l.key = key
+  return l
+end
+
+-- Ends a lease: the message has its new home by now, the slots are free.
+function Living.drop(l, now)
+  Living.leases():set(l.key, nil)
+  Living.deadlines():rem(l.key)
+  Slots.free(Streams.of(l.stream), now)
+end
+
+-- Runs in every script that ends a message. (batchqueue puts its own piece in its place.)
+function Living.over(s, key, how, dead)
+  Clock.living(s.pool, -1)
+  Draft.count(how)
+  if dead then return end
+  Living.messages():set(key, nil)
+  if O.dedupe and O.dedupe > 0 then
+    Draft.home('SET', root .. ':ended:' .. key, how, 'PX', O.dedupe)
+  end
+end
+
+-- Puts a message back into its stream: at its old place, or as of `order` when one is given.
+function Living.back(l, now, order, changed)
+  local s = Streams.of(l.stream)
+  local member, at = l.member, l.order
+  if order then
+    member, at = Record.sequence() .. string.sub(l.member, 13), order
+  end
+  if changed then
+    local r = Record.read(Living.messages():get(l.key))
+    r.seq, r.order = string.sub(member, 1, 12), at
+    changed(r)
+    Living.messages():set(l.key, Record.write(r))
+  end
+  Streams.add(s, member, at, now)
+end
+
+function Living.complete(l, now)
+  local s = Streams.of(l.stream)
+  Living.over(s, l.key, 'completed')
+  Living.drop(l, now)
+end
+
+function Living.retry(l, now, delay, kind, text)
+  Living.back(l, now, now + delay, function(r)
+    r.deliveries = l.deliveries
+    Record.note(r, now, kind, text)
+    r.attempt = l.attempt + 1
+  end)
+  Draft.count('retried')
+  Living.drop(l, now)
+end
+
+-- To the tenant's dead letters; or, where those are off, gone.
+function Living.bury(l, now, reason, kind, text)
+  local s = Streams.of(l.stream)
+  if not O.dead_letters then
+    Living.over(s, l.key, 'discarded')
+  else
+    local r = Record.read(Living.messages():get(l.key))
+    r.deliveries, r.state = l.deliveries, Record.DEAD
+    Record.note(r, now, kind, text)
+    r.history = cmsgpack.pack({reason, now, cmsgpack.unpack(r.history)})
+    Living.messages():set(l.key, Record.write(r))
+    Draft.sorted(root .. ':dead:' .. s.tenant):add(l.key, now)
+    Living.over(s, l.key, 'dead', true)
+  end
+  Living.drop(l, now)
+end
+
+function Living.release(l, now, delay)
+  Living.back(l, now, now + delay, function(r) r.deliveries = l.deliveries end)
+  Draft.count('released')
+  Living.drop(l, now)
+end
+
+-- Back to its place as if it had never been taken: the turn is not charged either.
+function Living.hand_back(l, now)
+  local s = Streams.of(l.stream)
+  Policy.refund(Clock.of(s.pool), s.tenant)
+  Living.back(l, now)
+  Draft.count('handed_back')
+  Living.drop(l, now)
+end
+
+-- A lease that ran out: a failed attempt, back to its place with no backoff.
+function Living.reclaim(l, now)
+  Living.back(l, now, nil, nil)
+  local r = Record.read(Living.messages():get(l.key))
+  r.deliveries = l.deliveries
+  Record.note(r, now, 'LeaseExpired', '')
+  r.attempt = l.attempt + 1
+  Living.messages():set(l.key, Record.write(r))
+  Draft.count('reclaimed')
+  Living.drop(l, now)
+end
+
+-- One settlement by name. Returns 1, or 0 when the token holds the lease no longer. A call that is
+-- sent again finds its own work done: then the lease is gone, and that is success.
+function Living.settle(verb, key, token, now, delay, reason, kind, text, again)
+  local l = Living.lease(key, token)
+  if not l then
+    if not again then return 0 end
+    if Living.leases():get(key) then return 0 end
+    if verb == 'complete' and Living.messages():get(key) then return 0 end
+    return 1
+  end
+  if verb == 'complete' then Living.complete(l, now)
+  elseif verb == 'retry' then Living.retry(l, now, delay, kind, text)
+  elseif verb == 'bury' then Living.bury(l, now, reason, kind, text)
+  elseif verb == 'release' then Living.release(l, now, delay)
+  elseif verb == 'hand_back' then Living.hand_back(l, now)
+  else error('unknown settlement: ' .. tostring(verb)) end
+  return 1
+end

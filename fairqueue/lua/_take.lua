@@ -1,0 +1,38 @@
+-- _take: turns dispatched messages into leases, each with a token of its own.
+-- Returns a flat list: key, token, record, deliveries of each.
+local function take(entries, call_id, worker, timeout, now)
+  local keys, out = {}, {}
+  for i, e in ipairs(entries) do keys[i] = Streams.key(e[1], e[2]) end
+  Living.messages():fetch(keys)
+  for i, e in ipairs(entries) do
+    local raw = Living.messages():get(keys[i])
+    local r = Record.read(raw)
+    local token = call_id .. '-' .. i
+    Living.leases():set(keys[i], cmsgpack.pack({token, e[1].name, e[2], e[3], r.attempt, r.deliveries + 1, now, worker}))
+    Living.deadlines():add(keys[i], now + timeout)
+    out[#out + 1] = keys[i]
+    out[#out + 1] = token
+    out[#out + 1] = raw
+    out[#out + 1] = r.deliveries + 1
+  end
+  return out
+end
+
+-- The leases an earlier sending of the same call was given: its reply was lost, not its effect.
+local function taken(call_id)
+  local found, out = {}, {}
+  local all = redis.call('HGETALL', root .. ':lease')
+  for i = 1, #all, 2 do
+    local l = cmsgpack.unpack(all[i + 1])
+    local n = string.match(l[1], '%-(%d+)$')
+    if l[1] == call_id .. '-' .. (n or '') then found[#found + 1] = {tonumber(n), all[i], l} end
+  end
+  table.sort(found, function(a, b) return a[1] < b[1] end)
+  for _, f in ipairs(found) do
+    out[#out + 1] = f[2]
+    out[#out + 1] = f[3][1]
+    out[#out + 1] = Living.messages():get(f[2])
+    out[#out + 1] = f[3][6]
+  end
+  return out
+end

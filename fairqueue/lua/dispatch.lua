@@ -1,0 +1,14 @@
+-- dispatch: move messages to a worker queue, ahead of those who take them.
+-- args   now options pool depth
+-- gives  messages moved, due time of the earliest delayed stream (or -1)
+-- uses   clock record draft streams slots waiters policy living pool dispatch
+now = clock_ms(now)
+local room = tonumber(depth) - redis.call('LLEN', Pool.list(pool))
+local attended = redis.call('HGET', root, 'pool:' .. pool)
+if attended == '0' then room = 0
+elseif attended == '1' then room = math.min(room, redis.call('ZCOUNT', Pool.idle(pool), now, '+inf')) end
+local moved = dispatch(pool, math.max(room, 0), now)
+Pool.push(pool, moved, now)
+finish(now)
+local name, due = Streams.delayed(pool):first()
+return {#moved, name and due or -1}

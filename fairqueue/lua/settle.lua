@@ -1,0 +1,14 @@
+-- settle: end deliveries: complete, retry, bury, release or hand_back, by their lease.
+-- args   now options again
+-- rest   for each settlement: verb, key, token, delay, reason, kind, text
+-- gives  for each 1 done, 0 when the token holds the lease no longer
+-- frees  works on a full server
+-- uses   clock record draft streams slots waiters policy living pool
+now = clock_ms(now)
+local out = {}
+for i = rest, #ARGV, 7 do
+  out[#out + 1] = Living.settle(ARGV[i], ARGV[i + 1], ARGV[i + 2], now, tonumber(ARGV[i + 3]),
+    ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], again == '1')
+end
+finish(now)
+return out

@@ -1,0 +1,42 @@
+-- step: a worker's main call: settle what finished, dispatch by policy, take what is asked for.
+-- args   now options again call_id pool want timeout worker channel look
+--        channel, look: who to wake when there was too little, and in how many ms it looks by itself
+-- rest   for each settlement: verb, key, token, delay, reason, kind, text
+-- gives  settled (1 or 0 each), leases (key, token, record, deliveries each),
+--        1 when more is ready, ms until the earliest due time (or -1), virtual time
+-- frees  works on a full server
+-- uses   clock record draft streams slots waiters policy living pool dispatch take
+now = clock_ms(now)
+local settled = {}
+for i = rest, #ARGV, 7 do
+  settled[#settled + 1] = Living.settle(ARGV[i], ARGV[i + 1], ARGV[i + 2], now, tonumber(ARGV[i + 3]),
+    ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], again == '1')
+end
+want = tonumber(want)
+local leases = {}
+if want > 0 then
+  if again == '1' then leases = taken(call_id) end
+  if #leases == 0 then
+    local entries = Pool.pop(pool, want)
+    for _, e in ipairs(dispatch(pool, want - #entries, now)) do entries[#entries + 1] = e end
+    leases = take(entries, call_id, worker, tonumber(timeout), now)
+  end
+end
+Clock.save()
+Draft.commit()
+local c = Clock.of(pool)
+local more, wait = 0, -1
+if want > 0 then
+  if #leases / 4 < want and not c.act:first() then
+    if redis.call('HGET', root, 'pool:' .. pool) ~= '1' then redis.call('HSET', root, 'pool:' .. pool, '1') end
+    if channel ~= '' then
+      redis.call('ZADD', Pool.idle(pool), now + tonumber(look), channel)
+      redis.call('PEXPIRE', Pool.idle(pool), tonumber(look) + 1000)
+    end
+  end
+  if c.act:first() then more = 1 end
+  local name, due = Streams.delayed(pool):first()
+  if name then wait = math.max(due - now, 0) end
+end
+Pool.wake(now)
+return {settled, leases, more, wait, string.format('%.17g', c.v)}
