@@ -2,11 +2,10 @@
 -- has read so far, and written once by commit(): new homes first, old homes after. An error while
 -- planning therefore changes nothing, and a key is written by one variadic command however many
 -- of its members moved.
-local root = KEYS[1]
 local redis_call = redis.call
 local CHUNK = 500                              -- arguments a command may carry; Lua's unpack ends near 8,000
 
-local Draft = {sorted_sets = {}, hashes = {}, first = {}, last = {}, counts = {}, by_key = {}}
+Draft = {sorted_sets = {}, hashes = {}, first = {}, last = {}, counts = {}, by_key = {}}
 
 local function less(a, b)                      -- bytewise like a sorted set; `<` would follow the server's locale
   for i = 1, math.min(#a, #b) do

@@ -1,5 +1,5 @@
 -- _living: the ways a message leaves its lease or its life, shared by the scripts that settle.
-local Living = {}
+Living = {}
 
 function Living.messages() return Draft.hash(root .. ':messages') end
 function Living.leases() return Draft.hash(root .. ':lease') end

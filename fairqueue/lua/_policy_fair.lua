@@ -4,7 +4,7 @@
 --   lane  those of them not served since they came with no more than their share, first come first
 --   tags  last finish tag of a tenant outside act, kept only while it lies ahead of the clock
 --   clock v: virtual time, turn: 1 after a pick from the lane, seq: of the lane, n: living messages
-local Clock = {by_pool = {}}
+Clock = {by_pool = {}}
 
 function Clock.of(pool)
   local c = Clock.by_pool[pool]
@@ -42,7 +42,7 @@ function Clock.save()
   end
 end
 
-local Policy = {}
+Policy = {}
 
 function Policy.quantum(tenant)                -- what one message adds to its tenant's tag
   return 1 / tonumber(Draft.hash(root .. ':weights'):get(tenant) or 1)

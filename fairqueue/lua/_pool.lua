@@ -1,7 +1,7 @@
 -- _pool: a worker queue: the list of messages dispatched ahead of its workers, and those who wait.
 -- An entry is {stream, member, order, when}. A waiting process stands in idle:<pool> with the channel
 -- that wakes it, until the time of its own next look.
-local Pool = {}
+Pool = {}
 
 function Pool.list(pool) return root .. ':queue:' .. pool end
 function Pool.idle(pool) return root .. ':idle:' .. pool end

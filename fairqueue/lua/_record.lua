@@ -1,7 +1,7 @@
 -- _record: one message as stored: a fixed header that scripts read and write, the stream's name
 -- without tenant and queue, the history of its failures, and a body that only clients read.
 --   seq c12 | order d | enqueued d | attempt H | deliveries H | state B | #stream H | #history I | ...
-local Record = {LIVE = 0, DEAD = 1}
+Record = {LIVE = 0, DEAD = 1}
 local FORMAT = '>c12ddHHBHI'
 local HISTORY = 20                             -- failures kept: the first one and the latest
 

@@ -1,7 +1,7 @@
 -- _slots: concurrency groups: how many messages of a group are dispatched or leased, and how many may be.
 -- Field "<group>" of the hash counts its slots in use, "<group>#" holds the limit set at run time;
 -- without one the default of the group's name counts, which the caller brings along.
-local Slots = {}
+Slots = {}
 
 function Slots.hash() return Draft.hash(root .. ':groups') end
 

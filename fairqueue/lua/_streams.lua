@@ -2,7 +2,7 @@
 -- A name is tenant/queue/worker queue/priority[/group...], every part percent-encoded by the client.
 -- A stream with messages is in exactly one place: ready (its head is due), delayed (its head lies
 -- in the future) or parked (its head is due and a group of it is full).
-local Streams = {by_name = {}}
+Streams = {by_name = {}}
 
 function Streams.of(name)
   local s = Streams.by_name[name]

@@ -1,6 +1,6 @@
 -- _waiters: streams parked on a full group, outside every scan. One freed slot wakes one stream of
 -- each worker queue that waits for it: of the tenant with the lowest tag, the one with the oldest head.
-local Waiters = {}
+Waiters = {}
 
 function Waiters.pools() return Draft.hash(root .. ':waiting') end
 function Waiters.tenants(pool, group) return Draft.sorted(root .. ':waiters:' .. pool .. '/' .. group) end

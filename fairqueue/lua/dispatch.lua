@@ -1,7 +1,7 @@
 -- dispatch: move messages to a worker queue, ahead of those who take them.
 -- args   now options pool depth
 -- gives  messages moved, due time of the earliest delayed stream (or -1)
--- uses   clock record draft streams slots waiters policy living pool dispatch
+-- uses   shard clock record draft streams slots waiters policy living pool dispatch
 now = clock_ms(now)
 local room = tonumber(depth) - redis.call('LLEN', Pool.list(pool))
 local attended = redis.call('HGET', root, 'pool:' .. pool)

@@ -3,7 +3,7 @@
 --        before: ms since the epoch, '' means now; limit: at most so many a call
 -- gives  letters deleted
 -- frees  works on a full server
--- uses   clock record draft
+-- uses   shard clock
 now = clock_ms(now)
 local dead = root .. ':dead:' .. tenant
 local keys = redis.call('ZRANGEBYSCORE', dead, '-inf', before == '' and now or before, 'LIMIT', 0, tonumber(limit))

@@ -1,7 +1,7 @@
 -- set_limit: the limit of one group, from now on; more room wakes as many as it holds.
 -- args   now options group limit
 --        limit: '' back to the default, '-1' unlimited
--- uses   clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living pool
 now = clock_ms(now)
 Slots.hash():set(group .. '#', limit ~= '' and limit or nil)
 local room = Slots.limit(group)

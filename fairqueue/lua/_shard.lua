@@ -1,0 +1,5 @@
+-- _shard: what every script begins with: the root of the shard's keys, the caller's options, and the
+-- names of the pieces, which call each other.
+local root = KEYS[1]
+local O = cmsgpack.unpack(options)             -- limits (by group name), dead_letters, dedupe (ms), head_start (ms)
+local Draft, Record, Streams, Slots, Waiters, Clock, Policy, Living, Pool
