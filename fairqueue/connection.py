@@ -1,0 +1,158 @@
+"""The one narrow door to the server: send one command, read one reply, know what went wrong.
+
+redis-py resends a command after a lost reply, so a script could run twice. Here a command goes out once
+on a connection of the client's pool; it is sent again only when the caller says that this is safe.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from redis import exceptions as redis_errors
+from redis.cluster import RedisCluster
+
+from fairqueue.errors import OutcomeUnknown, ServerFull, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from redis import Redis
+
+Argument = bytes | str | int | float
+_REFUSED = ("READONLY", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "UNBLOCKED")
+_DENIED = ("NOAUTH", "WRONGPASS", "NOPERM")
+_NAMES = {
+    redis_errors.ReadOnlyError: "READONLY",
+    redis_errors.BusyLoadingError: "LOADING",
+    redis_errors.OutOfMemoryError: "OOM",
+    redis_errors.NoPermissionError: "NOPERM",
+    redis_errors.AuthenticationError: "NOAUTH",
+}
+
+
+class NoScript(Exception):  # noqa: N818 - internal: load the script and call again
+    """The server does not know this script."""
+
+
+class ScriptError(Exception):
+    """An error reply of a script: *code* is its first word."""
+
+    def __init__(self, code: str, text: str) -> None:
+        """Keep both."""
+        super().__init__(text)
+        self.code, self.text = code, text
+
+
+class Connection:
+    """Commands to one server or cluster through the caller's client, which stays the caller's."""
+
+    def __init__(self, client: Redis | RedisCluster, *, patience: float = 3.0, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Open nothing. *patience*: seconds in which a repeatable command is tried again."""
+        self.client = client
+        self._patience = patience
+        self._sleep = sleep
+
+    def call(self, route: str, command: Callable[[bool], Sequence[Argument]], *, repeatable: bool) -> Any:
+        """Send ``command(again)`` to the server that holds the key *route*; reply is never decoded.
+
+        Args:
+            route: a key; chooses the node of a cluster.
+            command: builds the arguments; *again* is True when an earlier sending may have been done.
+            repeatable: sending it twice has one effect.
+
+        Raises:
+            Unavailable: it was not sent, or the server refused it.
+            OutcomeUnknown: it was sent and no reply came.
+            NoScript, ScriptError: error replies for the caller to read.
+        """
+        deadline = time.monotonic() + self._patience
+        again, wait = False, 0.01
+        while True:
+            try:
+                return self._once(route, command(again))
+            except _NotSent as error:
+                if not repeatable or time.monotonic() > deadline:
+                    if again:
+                        raise OutcomeUnknown(_text("the reply was lost and the server is gone", error)) from error.__cause__
+                    raise Unavailable(_text("the server could not be reached, nothing was sent", error)) from error.__cause__
+            except _ReplyLost as error:
+                if not repeatable or time.monotonic() > deadline:
+                    raise OutcomeUnknown(_text("the request was sent, its reply was lost", error)) from error.__cause__
+                again = True
+            except redis_errors.ResponseError as error:
+                self._refused(error)
+            self._sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load
+            wait = min(wait * 2, 0.5)
+
+    def _once(self, route: str, arguments: Sequence[Argument]) -> Any:
+        pool = self._pool(route)
+        connection = self._checkout(pool)
+        try:
+            try:
+                connection.send_command(*arguments)
+                return connection.read_response(disable_decoding=True)
+            except redis_errors.ResponseError:
+                raise
+            except (redis_errors.BusyLoadingError, redis_errors.AuthenticationError) as error:
+                raise redis_errors.ResponseError(f"{_NAMES.get(type(error), '')} {error}") from None
+            except (redis_errors.ConnectionError, redis_errors.TimeoutError, OSError) as error:
+                raise _ReplyLost from error
+        except BaseException as error:
+            if not isinstance(error, redis_errors.ResponseError):
+                connection.disconnect()  # a reply may still be under way: it must not meet the next command
+            raise
+        finally:
+            pool.release(connection)
+
+    def _checkout(self, pool: Any) -> Any:
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                return pool.get_connection()
+            except redis_errors.MaxConnectionsError as error:
+                if time.monotonic() > deadline:
+                    raise _NotSent from error
+                self._sleep(0.001 * random.uniform(0.5, 2))  # noqa: S311 - spreads load
+            except (redis_errors.BusyLoadingError, redis_errors.AuthenticationError) as error:
+                raise redis_errors.ResponseError(f"{_NAMES.get(type(error), '')} {error}") from None
+            except (redis_errors.ConnectionError, redis_errors.TimeoutError, OSError) as error:
+                raise _NotSent from error
+
+    def _pool(self, route: str) -> Any:
+        if isinstance(self.client, RedisCluster):
+            node = self.client.get_node_from_key(route)
+            return self.client.get_redis_connection(node).connection_pool
+        return self.client.connection_pool
+
+    def _refused(self, error: redis_errors.ResponseError) -> None:
+        text = str(error)
+        code = _NAMES.get(type(error)) or text.partition(" ")[0]
+        if isinstance(error, redis_errors.NoScriptError) or code == "NOSCRIPT":
+            raise NoScript from None
+        if code == "OOM" or "OOM command not allowed" in text:
+            msg = f"the server's memory is full, nothing was accepted: drain or purge, or raise maxmemory ({text[:200]})"
+            raise ServerFull(msg) from None
+        if code == "READONLY":
+            self.client.connection_pool.disconnect(inuse_connections=False)  # so that the master is looked up anew
+        if code in _REFUSED or "max number of clients" in text:
+            msg = f"the server refused for now, nothing was accepted: {code} {text[:200]}"
+            raise Unavailable(msg) from None
+        if code in _DENIED:
+            msg = f"the server denies this user a right that fairqueue needs: {code} {text[:200]}"
+            raise Unavailable(msg) from None
+        raise ScriptError(code, text) from None
+
+
+class _NotSent(Exception):  # noqa: N818 - internal
+    """Nothing left this process."""
+
+
+class _ReplyLost(Exception):  # noqa: N818 - internal
+    """It may have been done."""
+
+
+def _text(what: str, error: Exception) -> str:
+    cause = error.__cause__
+    return f"{what}: {type(cause).__name__}: {cause}"[:400]

@@ -1,0 +1,101 @@
+"""Loads the Lua scripts: the header of a file is its signature.
+
+``-- args`` names the arguments, in order, as locals; ``-- rest`` says that more follow (from ARGV[rest]);
+``-- uses`` names the pieces (``_name.lua``) put before it; ``-- frees`` lets it run on a full server.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from hashlib import sha1
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from fairqueue.connection import Argument, NoScript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fairqueue.connection import Connection
+
+_HEADER = re.compile(r"^-- (args|rest|gives|frees|grows|uses)\s+(.*)$", re.MULTILINE)
+# A first write that frees (here: nothing) lifts the server's memory check for the rest of a script.
+_RUN_WHEN_FULL = "redis.call('DEL', KEYS[1] .. ':nothing')\n"
+
+
+@attrs.frozen
+class Script:
+    """One script, ready to send."""
+
+    name: str
+    args: tuple[str, ...]
+    text: str
+    sha: str
+    again: int | None  # place of the argument that says "sent again"
+
+
+def read_piece(name: str, package: str = "fairqueue") -> str:
+    """The text of one ``.lua`` file."""
+    return (resources.files(package) / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+
+
+@cache
+def load(name: str, swap: tuple[tuple[str, str], ...] = ()) -> Script:
+    """Assemble a script; *swap* puts other pieces in the place of named ones (``("policy", "policy_drr")``)."""
+    body = read_piece(name)
+    header = {kind: text.strip() for kind, text in _HEADER.findall(body)}
+    args = tuple(header.get("args", "").split())
+    places = dict(swap)
+    pieces = [read_piece("_" + places.get(piece, piece)) for piece in header.get("uses", "").split()]
+    prelude = f"local {', '.join(args)} = {', '.join(f'ARGV[{i + 1}]' for i in range(len(args)))}\n"
+    if "rest" in header:
+        prelude += f"local rest = {len(args) + 1}\n"
+    text = (_RUN_WHEN_FULL if "frees" in header else "") + prelude + "\n".join([*pieces, body])
+    digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
+    return Script(name, args, text, digest, args.index("again") if "again" in args else None)
+
+
+@attrs.frozen
+class Scripts:
+    """Calls scripts by name and keyword on one connection."""
+
+    connection: Connection
+    now_ms: Callable[[], int | None]
+    options: bytes
+    swap: tuple[tuple[str, str], ...] = (("policy", "policy_fair"),)
+
+    def call(self, name: str, root: str, rest: Sequence[Argument] = (), *, repeatable: bool = True, **args: Argument) -> Any:
+        """Run the script *name* on the shard whose root key is *root*.
+
+        Raises:
+            TypeError: an argument is missing or unknown.
+            Unavailable, OutcomeUnknown: see `Connection.call`.
+        """
+        script = load(name, self.swap)
+        now = self.now_ms()
+        args.update(now="" if now is None else now, options=self.options)
+        if script.again is not None:
+            args["again"] = "0"
+        try:
+            values = [args.pop(arg) for arg in script.args]
+        except KeyError as missing:
+            msg = f"{name}: argument {missing} is missing"
+            raise TypeError(msg) from None
+        if args.keys() - {"options"}:
+            msg = f"{name}: unknown arguments {sorted(args)}"
+            raise TypeError(msg)
+        command: list[Argument] = ["EVALSHA", script.sha, 1, root, *values, *rest]
+
+        def build(again: bool) -> Sequence[Argument]:  # noqa: FBT001 - callback of Connection.call
+            if again and script.again is not None:
+                command[4 + script.again] = "1"
+            return command
+
+        try:
+            return self.connection.call(root, build, repeatable=repeatable)
+        except NoScript:
+            self.connection.call(root, lambda _: ("SCRIPT", "LOAD", script.text), repeatable=True)
+            return self.connection.call(root, build, repeatable=repeatable)
