@@ -1,0 +1,3 @@
+"""Batches on fairqueue: to come with the next release."""
+
+__all__: list[str] = []
