@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Clock(Protocol):
     """What a FairQueue asks for the time."""
 
     def now_ms(self) -> int | None:
-        """Milliseconds since the epoch for a script, or None: the server's own clock."""
+        """Milliseconds since the epoch for a script to use, or None: the server's own clock."""
 
     def monotonic(self) -> float:
-        """Seconds for waits; never compared with stored times."""
+        """Seconds, for waits in this process; never stored, never compared with stored times."""
 
 
 class SystemClock:

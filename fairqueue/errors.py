@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
-if TYPE_CHECKING:
-    from datetime import timedelta
+_SHOWN = 80  # characters of a value in an error's text
 
 
 class FairQueueError(Exception):
-    """Something went wrong in fairqueue."""
+    """Something went wrong in fairqueue.
 
-    def __init__(self, message: str | None = None, **data: object) -> None:
-        """Keep *data* as attributes; the class's first line is the text where none is given."""
-        self.message = message or (type(self).__doc__ or "").partition("\n")[0]
-        self.data = data
-        super().__init__(self.message)
+    The text is the first line of the class's docstring unless a *message* is given; *data* become
+    attributes and, without a message, end the text. Pickles and copies whole.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        """Data given at birth, by name; None for what was not given."""
-        if name.startswith("__") or name in {"data", "message"}:
-            raise AttributeError(name)
-        return self.data.get(name)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the data."""
-        return _rebuild, (type(self), self.message, self.data)
-
-
-def _rebuild(kind: type[FairQueueError], message: str, data: dict[str, object]) -> FairQueueError:
-    return kind(message, **data)
+    def __init__(self, message: str | None = None, /, **data: object) -> None:
+        """Args: *message* instead of the default text; *data* to keep as attributes."""
+        if message is None:
+            message = _first_line(type(self))
+            if data:
+                message += " (" + ", ".join(f"{name}={shown(value)}" for name, value in data.items()) + ")"
+        super().__init__(message)
+        for name, value in data.items():
+            setattr(self, name, value)
 
 
 class InvalidArgument(FairQueueError, ValueError):
@@ -37,62 +31,116 @@ class InvalidArgument(FairQueueError, ValueError):
 
 
 class InvalidId(InvalidArgument):
-    """An id is not a string of 1 to 256 UTF-8 bytes. Nothing was written."""
+    """An id is not a str of 1 to 256 UTF-8 bytes. Nothing was written."""
+
+    #: What the id names: tenant_id, queue_id, ...
+    kind: str | None = None
+    #: The refused value as text, escaped and shortened.
+    value: str | None = None
 
 
 class ConfigurationError(FairQueueError, ValueError):
-    """An option or the way things are put together is wrong."""
+    """An option is wrong, or two that contradict each other."""
 
 
 class PayloadError(FairQueueError, ValueError):
     """The payload would not come back as it went in. Nothing was written."""
 
+    #: Where in the payload, such as ``payload.items[3]``; never its content.
+    path: str | None = None
+
 
 class PayloadTooLarge(PayloadError):
-    """The payload is larger than max_payload_bytes. Nothing was written."""
+    """The payload is larger than max_payload_bytes: store it elsewhere and send a reference. Nothing was written."""
+
+    #: Bytes of the encoded payload.
+    size: int = 0
+    #: Bytes allowed.
+    limit: int = 0
 
 
 class QueueFull(FairQueueError):
-    """The queue's cap is reached. Nothing was written."""
+    """The cap on waiting messages is reached. Nothing was written: try again when some are done."""
+
+    tenant_id: str | None = None
+    queue_id: str | None = None
+    #: Messages allowed.
+    limit: int | None = None
 
 
 class LeaseLost(FairQueueError):
-    """The delivery is no longer yours: its lease ran out and was reclaimed, or it was settled. Nothing changed."""
+    """The delivery is no longer ours: its lease ran out, or it was settled already. Nothing changed; drop the work."""
+
+    message_id: str | None = None
+    tenant_id: str | None = None
+    queue_id: str | None = None
 
 
 class LeaseExpired(FairQueueError):
-    """The lease ran out before the delivery was settled; counts as a failed attempt."""
+    """The lease ran out before the delivery was settled: its worker was lost. Counts as a failed attempt."""
+
+    message_id: str | None = None
+    tenant_id: str | None = None
+    queue_id: str | None = None
 
 
 class Unavailable(FairQueueError):
-    """The server could not be reached or refused. Nothing was accepted; try again later."""
+    """The server could not be reached, or refused. Nothing was accepted: try again later."""
 
 
 class ServerFull(Unavailable):
-    """The server's memory is full. Nothing was accepted; drain or purge, or raise maxmemory."""
+    """The server's memory is full. Nothing was accepted: drain or purge, or raise maxmemory."""
 
 
 class OutcomeUnknown(FairQueueError):
     """The request was sent and its reply was lost: it may have been done. Repeating it with the same id is safe."""
+
+    message_id: str | None = None
+    #: Receipts of what is known to be in (bulk).
+    receipts: tuple[Any, ...] = ()
 
 
 class SchemaMismatch(FairQueueError):
     """The namespace was written with other settings or by another version."""
 
 
-class Retry(Exception):  # noqa: N818 - a signal a handler raises, not an error
-    """Raised by a handler: try this message again after *after* (seconds; None: as the policy says)."""
+class Retry(Exception):  # a signal, not an error
+    """Raised by a handler: this delivery failed, try again.
+
+    Args:
+        after: seconds or timedelta to wait; None: what the retry policy says.
+    """
 
     def __init__(self, after: float | timedelta | None = None) -> None:
-        """Args: *after*, seconds or timedelta."""
+        """Checked when the delivery is settled."""
         super().__init__(after)
         self.after = after
 
 
-class Bury(Exception):  # noqa: N818 - a signal a handler raises, not an error
-    """Raised by a handler: to the dead letters at once, for this *reason*."""
+class Bury(Exception):  # a signal, not an error
+    """Raised by a handler: no more attempts, to the dead letters at once.
+
+    Args:
+        reason: kept with the dead letter.
+    """
 
     def __init__(self, reason: str = "buried by the handler") -> None:
-        """Args: *reason*, kept with the dead letter."""
+        """Checked when the delivery is settled."""
         super().__init__(reason)
         self.reason = reason
+
+
+def _first_line(kind: type[FairQueueError]) -> str:
+    doc = next((cls.__dict__["__doc__"] for cls in kind.__mro__ if cls.__dict__.get("__doc__")), kind.__name__)
+    return str(doc).partition("\n")[0]
+
+
+def shown(value: object) -> str:
+    """A value for an error's text: escaped and short; of anything but a plain value only the type."""
+    if not isinstance(value, str | bytes | bool | int | float | datetime | timedelta | None):
+        return f"<{type(value).__name__}>"
+    try:
+        text = ascii(value[:_SHOWN] if isinstance(value, str | bytes) else value)
+    except Exception:  # noqa: BLE001 - an int of more than 4,300 digits, a repr of a subclass
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

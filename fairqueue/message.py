@@ -10,6 +10,7 @@ import attrs
 import msgspec
 
 from fairqueue.errors import PayloadError
+from fairqueue.ids import unquote
 from fairqueue.keys import split_message_key
 
 if TYPE_CHECKING:
@@ -179,4 +180,31 @@ def read_dead_letter(key: bytes, raw: bytes, codec: Codec) -> DeadLetter:
         enqueued_at=moment(enqueued),
         dead_at=moment(dead_at),
         errors=tuple(Failure(at=moment(t), kind=k, text=x, attempt=a, delivery=d) for t, k, x, a, d in failures),
+    )
+
+
+def read_info(key: str, reply: list[Any], codec: Codec) -> MessageInfo:
+    """Where a message is, from the reply of find."""
+    state, raw = reply[0], reply[1]
+    _, order, enqueued, attempt, deliveries, _, n_stream, n_history = _HEADER.unpack_from(raw)
+    at = _HEADER.size
+    worker_queue = unquote(raw[at : at + n_stream].decode().split("/")[0])
+    try:
+        stored, metadata = unpack_body(raw[at + n_stream + n_history :])
+        payload = codec.decode(stored)
+    except PayloadError:
+        payload, metadata = None, None
+    tenant_id, queue_id, message_id = split_message_key(key)
+    return MessageInfo(
+        tenant_id=tenant_id,
+        queue_id=queue_id,
+        message_id=message_id,
+        state=state.decode(),
+        attempt=attempt,
+        deliveries=deliveries,
+        worker_queue=worker_queue,
+        enqueued_at=moment(enqueued),
+        due_at=moment(order),
+        payload=payload,
+        metadata=metadata,
     )

@@ -88,7 +88,7 @@ class FairQueueOptions:
 
     namespace: str = attrs.field(default="fairqueue", validator=_is_namespace)
     shard_count: int = attrs.field(default=1, validator=_count(1, 1024))
-    shard_by: Callable[[NewMessage], str] | None = attrs.field(
+    shard_by: Callable[[str], str] | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.is_callable())
     )
     scheduler: Fair = attrs.field(factory=Fair, validator=attrs.validators.instance_of(Fair))

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import random
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
 
-from fairqueue.durations import MAX_DELAY, seconds, whole
+from fairqueue.durations import MAX_DELAY, as_seconds, ratio, seconds, whole, within, yes_or_no
 from fairqueue.errors import ConfigurationError, LeaseExpired
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
 EXHAUSTED = "exhausted"
+NOT_RETRYABLE = "not retryable"
 NO_POLICY = "no retry policy"
 DELIVERY_LIMIT = "delivery limit"
 WORKER_LOST = "worker lost"
-FALLBACK_DELAY = 1.0  # seconds, when a policy raised or answered nonsense
+#: Seconds to wait when a policy raised or answered nonsense.
+FALLBACK_DELAY = 1.0
+#: Attempts and deliveries are stored in 16 bits.
+MAX_ATTEMPTS = 60_000
+
+_attempts = within(whole, 1, MAX_ATTEMPTS)
+_delay = within(seconds, 0, MAX_DELAY)
 
 
 @runtime_checkable
@@ -26,72 +33,68 @@ class RetryPolicy(Protocol):
     """Says how long to wait before the next attempt."""
 
     def next_delay(self, attempt: int, error: BaseException | None = None, /) -> float | None:
-        """Seconds to wait after failed attempt number *attempt* (from 1), or None: no more."""
-
-
-def _seconds(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    seconds(attribute.name, value, error=ConfigurationError)
-
-
-def _attempts(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    whole(attribute.name, value, minimum=1, maximum=100_000)
-
-
-def _factor(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and 1 <= value <= 1000  # noqa: PLR2004
-    if not ok:
-        msg = f"{attribute.name}={value!r} is not allowed: a number from 1 to 1000 is needed"
-        raise ConfigurationError(msg)
+        """Seconds to wait after the failed attempt number *attempt* (from 1), or None: no more."""
 
 
 @attrs.frozen(kw_only=True)
 class ExponentialBackoff:
-    """``min_delay * factor ** (attempt - 1)`` seconds, times 1 to 2 by chance (jitter), at most max_delay."""
+    """``min_delay * factor ** (attempt - 1)`` seconds, with *jitter* times 1 to 2 by chance, at most *max_delay*.
+
+    Raises:
+        ConfigurationError: a value is out of range, or *min_delay* is more than *max_delay*.
+    """
 
     max_attempts: int = attrs.field(default=12, validator=_attempts)
-    min_delay: float = attrs.field(default=1, validator=_seconds)
-    max_delay: float = attrs.field(default=3600, validator=_seconds)
-    factor: float = attrs.field(default=2, validator=_factor)
-    jitter: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
+    min_delay: float = attrs.field(default=1, converter=as_seconds, validator=_delay)
+    max_delay: float = attrs.field(default=3600, converter=as_seconds, validator=_delay)
+    factor: float = attrs.field(default=2, validator=within(ratio, 1, 1000))
+    jitter: bool = attrs.field(default=True, validator=yes_or_no)
 
-    def next_delay(self, attempt: int, error: BaseException | None = None, /) -> float | None:  # noqa: ARG002 - protocol
+    def __attrs_post_init__(self) -> None:
+        """Check what takes two values to go wrong."""
+        if self.min_delay > self.max_delay:
+            raise ConfigurationError(f"min_delay={self.min_delay} must not be more than max_delay={self.max_delay}")
+
+    def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:  # noqa: ARG002 - protocol
         """Seconds, or None from max_attempts on."""
         if attempt >= self.max_attempts:
             return None
-        growth = (attempt - 1) * math.log(self.factor) if attempt > 1 else 0.0
-        raw = self.max_delay if growth > 700 else self.min_delay * math.exp(growth)  # noqa: PLR2004 - exp overflows past 709
-        if self.factor == int(self.factor) and growth < 30:  # noqa: PLR2004 - exact for whole factors
-            raw = self.min_delay * self.factor ** (attempt - 1)
+        try:
+            delay = self.min_delay * float(self.factor) ** max(attempt - 1, 0)
+        except OverflowError:
+            delay = self.max_delay if self.min_delay else 0.0
         if self.jitter:
-            raw *= random.uniform(1, 2)  # noqa: S311 - spreads load, hides nothing
-        return float(min(raw, self.max_delay))
-
-
-@attrs.frozen
-class FixedDelay:
-    """The same delay (seconds) before each attempt."""
-
-    max_attempts: int = attrs.field(validator=_attempts)
-    delay: float = attrs.field(validator=_seconds)
-
-    def next_delay(self, attempt: int, error: BaseException | None = None, /) -> float | None:  # noqa: ARG002 - protocol
-        """Seconds, or None from max_attempts on."""
-        return None if attempt >= self.max_attempts else float(self.delay)
+            delay *= random.uniform(1, 2)  # noqa: S311 - spreads load, hides nothing
+        return float(min(delay, self.max_delay))
 
 
 @attrs.frozen
 class LinearBackoff:
-    """``delay * attempt`` seconds, at most max_delay."""
+    """``delay * attempt`` seconds, at most *max_delay* (None: ``delay * max_attempts``)."""
 
     max_attempts: int = attrs.field(validator=_attempts)
-    delay: float = attrs.field(validator=_seconds)
-    max_delay: float | None = attrs.field(default=None, validator=attrs.validators.optional(_seconds))
+    delay: float = attrs.field(converter=as_seconds, validator=_delay)
+    max_delay: float | None = attrs.field(
+        default=None, converter=as_seconds, validator=attrs.validators.optional(_delay)
+    )
 
-    def next_delay(self, attempt: int, error: BaseException | None = None, /) -> float | None:  # noqa: ARG002 - protocol
+    def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:  # noqa: ARG002 - protocol
         """Seconds, or None from max_attempts on."""
         if attempt >= self.max_attempts:
             return None
-        return float(min(self.delay * attempt, MAX_DELAY if self.max_delay is None else self.max_delay))
+        return float(min(self.delay * max(attempt, 0), MAX_DELAY if self.max_delay is None else self.max_delay))
+
+
+@attrs.frozen
+class FixedDelay:
+    """The same *delay* (seconds) before each attempt."""
+
+    max_attempts: int = attrs.field(validator=_attempts)
+    delay: float = attrs.field(converter=as_seconds, validator=_delay)
+
+    def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:  # noqa: ARG002 - protocol
+        """Seconds, or None from max_attempts on."""
+        return None if attempt >= self.max_attempts else float(self.delay)
 
 
 @attrs.frozen
@@ -100,7 +103,7 @@ class ImmediateRetry:
 
     max_attempts: int = attrs.field(validator=_attempts)
 
-    def next_delay(self, attempt: int, error: BaseException | None = None, /) -> float | None:  # noqa: ARG002 - protocol
+    def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:  # noqa: ARG002 - protocol
         """0, or None from max_attempts on."""
         return None if attempt >= self.max_attempts else 0.0
 
@@ -111,21 +114,26 @@ class NoRetry:
 
     max_attempts: int = attrs.field(default=1, init=False)
 
-    def next_delay(self, attempt: int, error: BaseException | None = None, /) -> float | None:  # noqa: ARG002 - protocol
+    def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:  # noqa: ARG002 - protocol
         """None."""
         return None
 
 
 @attrs.frozen
 class CustomRetry:
-    """A function decides: ``delay(attempt, error)`` gives seconds, or None to end."""
+    """A function decides: ``delay(attempt, error)`` gives seconds or a timedelta, or None to end early."""
 
     max_attempts: int = attrs.field(validator=_attempts)
-    delay: Callable[[int, BaseException | None], float | None] = attrs.field(validator=attrs.validators.is_callable())
+    delay: Callable[[int, BaseException | None], float | timedelta | None] = attrs.field()
 
-    def next_delay(self, attempt: int, error: BaseException | None = None, /) -> float | None:
+    @delay.validator
+    def _callable(self, _: object, value: object) -> None:
+        if not callable(value):
+            raise ConfigurationError("delay must be callable: delay(attempt, error) -> seconds or None")
+
+    def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:
         """What the function says, or None from max_attempts on."""
-        return None if attempt >= self.max_attempts else self.delay(attempt, error)
+        return None if attempt >= self.max_attempts else as_seconds(self.delay(attempt, error))
 
 
 @attrs.frozen
@@ -144,27 +152,63 @@ class Dead:
 
 
 def decide(
-    policy: RetryPolicy | None, *, attempt: int, deliveries: int, max_deliveries: int | None, error: BaseException | None
+    policy: RetryPolicy | None,
+    *,
+    attempt: int,
+    deliveries: int,
+    max_deliveries: int | None,
+    error: BaseException | None,
 ) -> Again | Dead:
-    """What becomes of a delivery that failed. A policy that raises or answers nonsense costs the attempt, not the message."""
+    """Say what becomes of a delivery that failed.
+
+    A policy that raises or answers nonsense costs an attempt and FALLBACK_DELAY, never the settlement.
+
+    Args:
+        policy: None means one attempt.
+        attempt: the one that failed, from 1.
+        deliveries: leases so far, this one included.
+        max_deliveries: as many leases end it; None: no such limit.
+        error: what the handler raised.
+    """
     if policy is None:
         return Dead(NO_POLICY)
     if max_deliveries is not None and deliveries >= max_deliveries:
-        return Dead(DELIVERY_LIMIT)
+        return Dead(f"{DELIVERY_LIMIT} of {max_deliveries} reached")
+    if attempt >= MAX_ATTEMPTS:
+        return Dead(EXHAUSTED)
     try:
         answer = policy.next_delay(attempt, error)
-        return Dead(EXHAUSTED) if answer is None else Again(seconds("next_delay", answer))
+        if answer is not None:
+            return Again(seconds("next_delay", answer))
+        early = attempt < getattr(policy, "max_attempts", attempt)
     except Exception as trouble:  # noqa: BLE001 - a user's policy may raise anything
-        return Again(FALLBACK_DELAY, f"{type(trouble).__name__}: {trouble}"[:500])
+        return Again(FALLBACK_DELAY, _text(trouble))
+    return Dead(NOT_RETRYABLE if early else EXHAUSTED)
 
 
-def on_expiry(
-    policy: RetryPolicy | None, *, attempt: int, deliveries: int, max_deliveries: int | None
-) -> Again | Dead:
-    """What becomes of a message whose lease ran out: back to its place, unless that was the last try."""
-    if max_deliveries is not None and deliveries >= max_deliveries:
-        return Dead(f"{WORKER_LOST}: {DELIVERY_LIMIT} of {max_deliveries} reached")
-    if policy is None:
-        return Again(0)
-    verdict = decide(policy, attempt=attempt, deliveries=deliveries, max_deliveries=max_deliveries, error=LeaseExpired())
-    return Dead(f"{WORKER_LOST}: {EXHAUSTED}") if isinstance(verdict, Dead) else Again(0, verdict.trouble)
+def on_expiry(policy: RetryPolicy | None, *, attempt: int, deliveries: int, max_deliveries: int | None) -> Again | Dead:
+    """Say what becomes of a message whose lease ran out: back to its place at once, unless that was the last try.
+
+    Args:
+        policy: asked with a LeaseExpired whether it goes on; None: only *max_deliveries* ends it.
+        attempt: the one that was lost, from 1.
+        deliveries: leases so far, this one included.
+        max_deliveries: as many leases end it; None: no such limit.
+    """
+    if policy is None and (max_deliveries is None or deliveries < max_deliveries):
+        return Again(0.0)
+    verdict = decide(
+        policy or NoRetry(),
+        attempt=attempt,
+        deliveries=deliveries,
+        max_deliveries=max_deliveries,
+        error=LeaseExpired(),
+    )
+    return Dead(f"{WORKER_LOST}: {verdict.reason}") if isinstance(verdict, Dead) else Again(0.0, verdict.trouble)
+
+
+def _text(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:500]
+    except Exception:  # noqa: BLE001 - its text raises too
+        return type(error).__name__

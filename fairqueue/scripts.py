@@ -78,7 +78,7 @@ class Scripts:
         now = self.now_ms()
         args.update(now="" if now is None else now, options=self.options)
         if script.again is not None:
-            args["again"] = "0"
+            args.setdefault("again", "0")
         try:
             values = [args.pop(arg) for arg in script.args]
         except KeyError as missing:

@@ -51,6 +51,7 @@ function Streams.add(s, member, order, now)
   s.messages:add(member, order)
   if not head then
     Streams.index():add(s.name, 0)
+    Draft.home('HSETNX', root, 'pool:' .. s.pool, '')
     Streams.place(s, now)
   elseif s.messages:first() == member then
     local group = Streams.blocked():get(s.name)

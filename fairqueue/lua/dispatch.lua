@@ -1,9 +1,9 @@
 -- dispatch: move messages to a worker queue, ahead of those who take them.
--- args   now options pool depth
--- gives  messages moved, due time of the earliest delayed stream (or -1)
+-- args   now options pool n depth
+-- gives  messages moved, ms until the earliest delayed stream is due (or -1)
 -- uses   shard clock record draft streams slots waiters policy living pool dispatch
 now = clock_ms(now)
-local room = tonumber(depth) - redis.call('LLEN', Pool.list(pool))
+local room = math.min(tonumber(n), tonumber(depth) - redis.call('LLEN', Pool.list(pool)))
 local attended = redis.call('HGET', root, 'pool:' .. pool)
 if attended == '0' then room = 0
 elseif attended == '1' then room = math.min(room, redis.call('ZCOUNT', Pool.idle(pool), now, '+inf')) end
@@ -11,4 +11,4 @@ local moved = dispatch(pool, math.max(room, 0), now)
 Pool.push(pool, moved, now)
 finish(now)
 local name, due = Streams.delayed(pool):first()
-return {#moved, name and due or -1}
+return {#moved, name and math.max(due - now, 0) or -1}

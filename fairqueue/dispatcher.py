@@ -1,0 +1,41 @@
+"""Dispatcher: hands out ahead of the workers what they wait for, and wakes them for what falls due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairqueue.options import FairQueueOptions
+    from fairqueue.store.worker_queues import WorkerQueueStore
+
+LOOK = 1.0  # seconds between looks when nothing is due sooner
+
+
+class Dispatcher:
+    """The role of some shards; each look is one script a worker queue."""
+
+    def __init__(self, options: FairQueueOptions, store: WorkerQueueStore, shards: Sequence[int]) -> None:
+        """Collaborators are handed in."""
+        self._options = options
+        self._store = store
+        self._shards = shards
+        self._wait = LOOK
+
+    def run_once(self) -> int:
+        """Dispatch once for every worker queue; returns messages moved."""
+        moved, wait = 0, LOOK
+        for shard in self._shards:
+            for name in self._store.names(shard):
+                n, due = self._store.dispatch(
+                    shard, name, self._options.dispatch_batch_size, self._options.worker_queue_max_depth
+                )
+                moved += n
+                wait = min(wait, LOOK if due is None else due)
+        self._wait = wait
+        return moved
+
+    def idle(self) -> float:
+        """Seconds until the next look."""
+        return max(self._wait, 0.001)

@@ -1,0 +1,91 @@
+"""Loops: a role steps, a loop runs it in a thread of its own."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from fairqueue.events import LoopFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairqueue.events import Events
+
+MAX_PAUSE = 2.0  # seconds between tries while something keeps failing
+LOG_EVERY = 1.0  # seconds between two lines of one loop about failures
+
+
+class Failures:
+    """Backs off with jitter while calls fail, and says so at most once a second."""
+
+    def __init__(self, name: str, told: Events) -> None:
+        """*name* is the loop's."""
+        self._name = name
+        self._events = told
+        self._pause = 0.0
+        self._logged = -LOG_EVERY
+
+    def ok(self) -> None:
+        """The call worked."""
+        self._pause = 0.0
+
+    def note(self, error: BaseException) -> float:
+        """The call failed; seconds to wait before the next."""
+        self._pause = min(MAX_PAUSE, self._pause * 2 or 0.05)
+        now = time.monotonic()
+        if now - self._logged >= LOG_EVERY:
+            self._logged = now
+            text = f"{type(error).__name__}: {error}"[:300]
+            structlog.get_logger("fairqueue").warning("fairqueue.loop_failed", loop=self._name, error=text)
+            if self._events:
+                self._events.emit(LoopFailed(loop=self._name, error=text))
+        return self._pause * random.uniform(0.5, 1)  # noqa: S311 - spreads load
+
+
+class Loop:
+    """Runs *step* until stopped: at once again while it moves something, else after *idle()* seconds."""
+
+    def __init__(self, name: str, step: Callable[[], int], idle: Callable[[], float], told: Events) -> None:
+        """Start nothing."""
+        self.name = name
+        self._step = step
+        self._idle = idle
+        self._stop = threading.Event()
+        self._failures = Failures(name, told)
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end; `join` waits."""
+        self._stop.set()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    @property
+    def alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                moved = self._step()
+                self._failures.ok()
+                wait = 0.0 if moved else self._idle()
+            except Exception as error:  # noqa: BLE001 - a loop survives, loudly
+                wait = self._failures.note(error)
+            if wait > 0:
+                self._stop.wait(wait)

@@ -1,0 +1,56 @@
+"""Dead letters: browse, redrive, purge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from fairqueue.ids import quote
+from fairqueue.message import DeadLetter, read_dead_letter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairqueue.keys import Keys
+    from fairqueue.payload import Codec
+    from fairqueue.scripts import Scripts
+
+CHUNK = 500
+
+
+@attrs.frozen
+class DeadLetterStore:
+    """Dead letters of one namespace, by tenant."""
+
+    keys: Keys
+    scripts: Scripts
+    codec: Codec
+
+    def count(self, shard: int, tenant_id: str) -> int:
+        """How many the tenant has."""
+        key = self.keys.dead(shard, tenant_id)
+        return int(self.scripts.connection.call(key, lambda _: ("ZCARD", key), repeatable=True))
+
+    def page(self, shard: int, tenant_id: str, *, after: int, limit: int) -> list[DeadLetter]:
+        """Letters from place *after* on, the oldest first."""
+        reply = self.scripts.call(
+            "list_dead", self.keys.root(shard), tenant=quote(tenant_id), after=after, limit=limit
+        )
+        return [read_dead_letter(reply[i], reply[i + 1], self.codec) for i in range(0, len(reply), 2)]
+
+    def redrive(self, shard: int, message_keys: Sequence[str]) -> list[bool]:
+        """Move letters back to their queues; False where one was not dead."""
+        return [moved == 1 for moved in self.scripts.call("redrive", self.keys.root(shard), message_keys)]
+
+    def purge(self, shard: int, tenant_id: str, *, before_ms: int | None) -> int:
+        """Delete letters that died up to a time (None: now), all of them, in chunks."""
+        total = 0
+        before = "" if before_ms is None else before_ms
+        while True:
+            gone = self.scripts.call(
+                "purge_dead", self.keys.root(shard), tenant=quote(tenant_id), before=before, limit=CHUNK
+            )
+            total += gone
+            if gone < CHUNK:
+                return total

@@ -1,0 +1,65 @@
+"""Settings and figures of a shard: limits, weights, counters, queue lengths, one message's whereabouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from fairqueue.ids import quote
+from fairqueue.keys import Keys, group_key, message_key
+
+if TYPE_CHECKING:
+    from fairqueue.scripts import Scripts
+
+
+@attrs.frozen
+class State:
+    """Reads and small settings of one namespace."""
+
+    keys: Keys
+    scripts: Scripts
+
+    def _read(self, shard: int, *command: str | int) -> Any:
+        return self.scripts.connection.call(self.keys.root(shard), lambda _: command, repeatable=True)
+
+    def usage(self, shard: int, name: str, group_id: str | tuple[str, ...]) -> tuple[int, int | None]:
+        """Slots in use and the limit set at run time (-1: unlimited, None: not set)."""
+        group = group_key(name, group_id)
+        used, limit = self._read(shard, "HMGET", self.keys.part(shard, "groups"), group, group + "#")
+        return int(used or 0), None if limit is None else int(limit)
+
+    def set_limit(self, shard: int, name: str, group_id: str | tuple[str, ...], limit: str) -> None:
+        """'' back to the default, '-1' unlimited; wakes who may run now."""
+        self.scripts.call("set_limit", self.keys.root(shard), group=group_key(name, group_id), limit=limit)
+
+    def set_weight(self, shard: int, tenant_id: str, weight: float | None) -> None:
+        """A tenant's weight from now on; None: back to 1."""
+        key = self.keys.part(shard, "weights")
+        if weight is None or weight == 1:
+            self._read(shard, "HDEL", key, quote(tenant_id))
+        else:
+            self._read(shard, "HSET", key, quote(tenant_id), repr(float(weight)))
+
+    def weight(self, shard: int, tenant_id: str) -> float:
+        """A tenant's weight."""
+        return float(self._read(shard, "HGET", self.keys.part(shard, "weights"), quote(tenant_id)) or 1)
+
+    def counters(self, shard: int) -> dict[str, int]:
+        """The shard's counters since it was made."""
+        flat = self._read(shard, "HGETALL", self.keys.root(shard))
+        pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
+        return {k.decode(): int(v) for k, v in pairs if v.isdigit() and b":" not in k}
+
+    def in_flight(self, shard: int) -> int:
+        """Leases held now."""
+        return int(self._read(shard, "ZCARD", self.keys.part(shard, "leases")))
+
+    def length(self, shard: int, tenant_id: str, queue_id: str) -> int:
+        """Messages of a queue that wait, delayed ones included."""
+        return int(self.scripts.call("queue_length", self.keys.root(shard), prefix=f"{quote(tenant_id)}/{quote(queue_id)}/"))
+
+    def whereabouts(self, shard: int, tenant_id: str, queue_id: str, message_id: str) -> list[Any]:
+        """State, record and deadline of a message; empty when it does not live."""
+        reply: list[Any] = self.scripts.call("find", self.keys.root(shard), key=message_key(tenant_id, queue_id, message_id))
+        return reply

@@ -1,0 +1,90 @@
+"""Waiting without polling: one subscription per process, on which scripts wake who waits."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.retry import Retry
+
+from fairqueue.loops import Failures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairqueue.events import Events
+
+LOOK = 5.0  # seconds: a lost wake-up costs at most this
+
+
+class Wakeups:
+    """Calls everyone who registered when this process's channel is published to, or may have been."""
+
+    def __init__(self, client: redis.Redis | RedisCluster, channel: str, told: Events) -> None:
+        """Open nothing."""
+        self.channel = channel
+        self._client = client
+        self._callbacks: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._subscribed = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failures = Failures("fairqueue.wakeups", told)
+
+    def register(self, wake: Callable[[], None]) -> None:
+        """Have *wake* called from now on; starts the subscription with the first."""
+        with self._lock:
+            self._callbacks.append(wake)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="fairqueue.wakeups", daemon=True)
+                self._thread.start()
+        self._subscribed.wait(2)
+
+    def unregister(self, wake: Callable[[], None]) -> None:
+        """Not any more."""
+        with self._lock:
+            self._callbacks.remove(wake)
+
+    def close(self) -> None:
+        """End the subscription."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._listen()
+            except Exception as error:  # noqa: BLE001 - a loop survives, loudly
+                self._subscribed.clear()
+                self._stop.wait(self._failures.note(error))
+
+    def _listen(self) -> None:
+        subscription = self._open()
+        try:
+            subscription.subscribe(self.channel)
+            while not self._stop.is_set():
+                message = subscription.get_message(timeout=0.5)
+                if message is not None:
+                    self._failures.ok()
+                    self._subscribed.set()
+                    with self._lock:
+                        callbacks = list(self._callbacks)
+                    for wake in callbacks:
+                        wake()
+        finally:
+            subscription.close()
+
+    def _open(self) -> Any:
+        """A subscription on a connection of its own: the caller's pool may be small."""
+        if isinstance(self._client, RedisCluster):
+            return self._client.pubsub()
+        pool = self._client.connection_pool
+        if type(pool) not in {redis.ConnectionPool, redis.BlockingConnectionPool}:
+            return self._client.pubsub()
+        settings = {**pool.connection_kwargs, "retry": Retry(NoBackoff(), 0)}
+        own = redis.ConnectionPool(connection_class=pool.connection_class, max_connections=1, **settings)
+        return redis.Redis(connection_pool=own).pubsub()

@@ -1,0 +1,388 @@
+"""Worker: a pool of threads around a handler. One fetcher settles, dispatches and takes in one call."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+import attrs
+
+from fairqueue import events
+from fairqueue.durations import seconds, whole
+from fairqueue.errors import ConfigurationError, OutcomeUnknown, PayloadError
+from fairqueue.ids import check_id
+from fairqueue.loops import Failures
+from fairqueue.store.inflight import Settlement
+from fairqueue.waiting import LOOK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+
+    from fairqueue.delivery import Delivery
+    from fairqueue.fair_queue import FairQueue
+    from fairqueue.message import Lease
+
+_SLICE = 0.1  # seconds: how late a stop may be noticed
+
+
+@attrs.define
+class _Done:
+    """A delivery that left its thread, and what it comes to (None: settled by the handler itself)."""
+
+    delivery: Delivery
+    settlement: Settlement | None
+
+
+@attrs.define
+class _Asking:
+    """One shard and worker queue that this worker takes from."""
+
+    shard: int
+    worker_queue: str
+    call_id: str = ""
+    again: bool = False  # the reply to call_id was lost: ask for the same leases
+    look_at: float = 0.0  # monotonic
+    more: bool = True
+
+
+class Worker:
+    """Runs *handler* on deliveries in *threads* threads.
+
+    The handler returns: complete; raises: fail; raises `Retry` or `Bury`: as they say. Leases are beaten
+    while it runs. `run()` blocks and drains on SIGTERM or SIGINT; a second one hurries.
+
+    Args:
+        q: the queue; stays the caller's.
+        handler: called with a `Delivery`.
+        worker_queue: one name, or several that are asked in turn.
+        threads: handlers at once, 1 to 1000.
+        prefetch: deliveries taken ahead; faster, at the price of later decisions.
+        grace: seconds a stop waits for handlers that run.
+        dispatch: run the queue's own loops too (dispatcher, reclaimer, sweeper).
+    """
+
+    def __init__(  # noqa: D107 - above
+        self,
+        q: FairQueue,
+        handler: Callable[[Delivery], object],
+        *,
+        worker_queue: str | Sequence[str] = "default",
+        threads: int = 8,
+        prefetch: int = 0,
+        grace: float | timedelta = 30,
+        dispatch: bool = True,
+    ) -> None:
+        if not callable(handler):
+            raise ConfigurationError(f"handler {type(handler).__name__} is not callable")
+        names = [worker_queue] if isinstance(worker_queue, str) else list(worker_queue)
+        if not names:
+            raise ConfigurationError("worker_queue: at least one name is needed")
+        self._q = q
+        self._handler = handler
+        self._names = [check_id("worker_queue", name) for name in names]
+        self._threads = whole("threads", threads, minimum=1, maximum=1000)
+        self._capacity = self._threads + whole("prefetch", prefetch, minimum=0, maximum=1000)
+        self._grace = seconds("grace", grace, error=ConfigurationError)
+        self._dispatch = dispatch
+        self._inbox: SimpleQueue[Delivery | None] = SimpleQueue()
+        self._done: SimpleQueue[_Done | None] = SimpleQueue()
+        self._asking = [_Asking(shard, name) for shard in q.shards for name in self._names]
+        self._held: dict[str, Delivery] = {}  # by token; the fetcher adds and removes, the beater reads copies
+        self._begun: dict[str, float] = {}  # by token; when its handler began
+        self._draining = threading.Event()  # take no more, start no more
+        self._hurry = threading.Event()  # do not wait for handlers either
+        self._ended = threading.Event()  # the fetcher has settled everything
+        self._pool: list[threading.Thread] = []
+        self._others: list[threading.Thread] = []
+        self._failures = Failures("fairqueue.worker", q.events)
+        self._deadline = float("inf")
+
+    # -- life
+
+    def run(self) -> None:
+        """Work until a signal or `stop()`; returns when drained."""
+        previous = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                previous[number] = signal.signal(number, lambda *_: self._signalled())
+        try:
+            self.start()
+            while not self._draining.wait(0.5):
+                self._replace_dead()
+            self.stop()
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def start(self) -> None:
+        """Start the threads and return."""
+        if self._pool:
+            return
+        for shard in self._q.shards:
+            self._q.open(shard)
+        if self._dispatch:
+            self._q.start()
+        self._draining.clear()
+        self._hurry.clear()
+        self._ended.clear()
+        self._deadline = float("inf")
+        self._q.wakeups().register(self._wake)
+        self._pool = [self._thread(self._work, f"fairqueue.worker-{i}") for i in range(self._threads)]
+        self._others = [
+            self._thread(self._fetch, "fairqueue.fetcher"),
+            self._thread(self._beat, "fairqueue.heartbeat"),
+        ]
+
+    def stop(self, timeout: float | timedelta | None = None) -> None:
+        """Take no more, wait for running handlers (*timeout*, else grace), give the rest back, end the threads."""
+        if not self._pool:
+            return
+        self._deadline = time.monotonic() + (self._grace if timeout is None else seconds("timeout", timeout))
+        self._draining.set()
+        self._wake()
+        self._ended.wait()
+        for _ in self._pool:
+            self._inbox.put(None)
+        for thread in self._others:
+            thread.join()
+        for thread in self._pool:
+            thread.join(0.5)  # one whose handler does not end is left behind; its lease is gone
+        self._pool, self._others = [], []
+        self._q.wakeups().unregister(self._wake)
+        if self._dispatch:
+            self._q.stop()
+
+    def health(self) -> dict[str, bool]:
+        """Whether each thread is alive, the queue's loops included."""
+        return {t.name: t.is_alive() for t in [*self._pool, *self._others]} | self._q.health()
+
+    def run_once(self) -> int:
+        """Take what is ready now, up to one for each thread, handle it here, settle it; how many. Starts no thread."""
+        handled = 0
+        for asking in self._asking:
+            self._q.open(asking.shard)
+            leases = self._step(asking, [], self._threads - handled, register=False)
+            done = []
+            for delivery in self._deliveries(leases, asking.shard):
+                done.append(self._handle(delivery))
+                handled += 1
+            settlements = [item for item in done if item.settlement is not None]
+            if settlements:
+                self._settle(asking.shard, settlements)
+            if handled >= self._threads:
+                break
+        return handled
+
+    def _signalled(self) -> None:
+        if self._draining.is_set():
+            self._hurry.set()
+        self._draining.set()
+
+    def _wake(self) -> None:
+        self._done.put(None)
+
+    def _thread(self, target: Callable[[], None], name: str) -> threading.Thread:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _replace_dead(self) -> None:
+        for i, thread in enumerate(self._pool):
+            if not thread.is_alive():
+                self._pool[i] = self._thread(self._work, thread.name)
+
+    # -- handlers
+
+    def _work(self) -> None:
+        while (delivery := self._inbox.get()) is not None:
+            if self._draining.is_set():
+                self._done.put(_Done(delivery, _plain("hand_back", delivery)))
+            else:
+                self._done.put(self._handle(delivery))
+
+    def _handle(self, delivery: Delivery) -> _Done:
+        self._begun[delivery.token] = time.monotonic()
+        if self._q.events:
+            self._q.events.emit(
+                events.Started(
+                    tenant_id=delivery.tenant_id,
+                    queue_id=delivery.queue_id,
+                    message_id=delivery.id,
+                    attempt=delivery.attempt,
+                )
+            )
+        try:
+            self._handler(delivery)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its message's failure
+            settlement = self._failure(delivery, error)
+        else:
+            settlement = _plain("complete", delivery)
+        self._begun.pop(delivery.token, None)
+        return _Done(delivery, None if delivery.settled else settlement)
+
+    @staticmethod
+    def _failure(delivery: Delivery, error: BaseException) -> Settlement:
+        try:
+            return delivery.failure(error)
+        except Exception as trouble:  # noqa: BLE001 - such as Retry(after="soon")
+            return delivery.failure(f"{type(error).__name__}, and then {trouble}"[:500])
+
+    # -- the fetcher
+
+    def _fetch(self) -> None:
+        """Until drained: collect what finished, then settle it and take as much as threads are free, in one call."""
+        finished: list[_Done] = []
+        while True:
+            self._collect(finished)
+            self._replace_dead()
+            if self._draining.is_set():
+                if (self._hurry.is_set() or time.monotonic() >= self._deadline) and self._held:
+                    self._abandon(finished)
+                if not self._held and not finished:
+                    break
+            try:
+                self._round(finished)
+                self._failures.ok()
+            except Exception as error:  # noqa: BLE001 - the server's trouble; what finished is kept and tried again
+                pause = self._failures.note(error)
+                if self._draining.is_set() and time.monotonic() >= self._deadline:
+                    break  # the leases run out by themselves
+                time.sleep(pause)
+        self._forget_channel()
+        self._ended.set()
+
+    def _collect(self, finished: list[_Done]) -> None:
+        """Wait until something finished, somebody woke us or it is time to look; then take all there is."""
+        wait = 0.0
+        if not finished:
+            now = time.monotonic()
+            free = self._capacity - len(self._held)
+            looks = [0.0 if a.more else a.look_at - now for a in self._asking] if free > 0 else [LOOK]
+            wait = _SLICE if self._draining.is_set() else max(0.0, min(looks))
+        try:
+            item = self._done.get(timeout=wait) if wait > 0 else self._done.get_nowait()
+            while True:
+                if item is None:
+                    for asking in self._asking:
+                        asking.more = True
+                else:
+                    finished.append(item)
+                item = self._done.get_nowait()
+        except Empty:
+            return
+
+    def _round(self, finished: list[_Done]) -> None:
+        """One call for each shard that has something to settle or to give."""
+        now = time.monotonic()
+        for asking in self._asking:
+            here = [item for item in finished if item.delivery.shard == asking.shard]
+            free = 0 if self._draining.is_set() else self._capacity - len(self._held) + len(here)
+            want = free if here or asking.more or asking.look_at <= now or asking.again else 0
+            if not here and want <= 0:
+                continue
+            leases = self._step(asking, here, max(want, 0), register=True)
+            for item in here:
+                finished.remove(item)
+                self._held.pop(item.delivery.token, None)
+            for delivery in self._deliveries(leases, asking.shard):
+                self._held[delivery.token] = delivery
+                self._inbox.put(delivery)
+        self._asking.append(self._asking.pop(0))  # turn about between worker queues and shards
+
+    def _step(self, asking: _Asking, items: list[_Done], want: int, *, register: bool) -> Sequence[Lease]:
+        settlements = [item.settlement for item in items if item.settlement is not None]
+        if not asking.again:
+            asking.call_id = self._q.names.next()
+        try:
+            step = self._q.leases.step(
+                asking.shard,
+                asking.worker_queue,
+                settlements=settlements,
+                want=want,
+                call_id=asking.call_id,
+                again=asking.again,
+                timeout_ms=self._q.crew.timeout_ms,
+                worker=self._q.names.process,
+                channel=self._q.wakeups().channel if register else "",
+                look_ms=int(LOOK * 1000),
+            )
+        except OutcomeUnknown:
+            asking.again = True
+            raise
+        asking.again = False
+        asking.more = step.more
+        asking.look_at = time.monotonic() + (LOOK if step.next_due is None else min(LOOK, step.next_due + 0.001))
+        self._confirm([item for item in items if item.settlement is not None], step.settled)
+        return step.leases
+
+    def _settle(self, shard: int, items: list[_Done]) -> None:
+        settled = self._q.leases.settle(shard, [item.settlement for item in items if item.settlement is not None])
+        self._confirm(items, settled)
+
+    def _confirm(self, items: list[_Done], settled: Sequence[bool]) -> None:
+        for item, done in zip(items, settled, strict=True):
+            if done and item.settlement is not None:
+                item.delivery.settled = True
+                self._q.settler.settled(item.settlement, item.delivery.attempt)
+            elif not done:
+                item.delivery.lost.set()
+                self._q.settler.lost(item.delivery.key)
+
+    def _deliveries(self, leases: Sequence[Lease], shard: int) -> list[Delivery]:
+        found = []
+        for lease in leases:
+            try:
+                found.append(self._q.crew.delivery(lease, shard))
+            except PayloadError as error:
+                self._q.settler.settle(shard, self._q.crew.unreadable(lease, error))
+        return found
+
+    def _abandon(self, finished: list[_Done]) -> None:
+        """Grace is over: what still runs is released, so that another worker may have it at once."""
+        already = {item.delivery.token for item in finished}
+        for token, delivery in list(self._held.items()):
+            if token not in already:
+                delivery.lost.set()
+                finished.append(_Done(delivery, _plain("release", delivery)))
+
+    def _forget_channel(self) -> None:
+        try:
+            for asking in self._asking:
+                self._q.leases.stop_waiting(asking.shard, asking.worker_queue, self._q.wakeups().channel)
+        except Exception as error:  # noqa: BLE001 - it expires by itself
+            self._failures.note(error)
+
+    # -- heartbeats
+
+    def _beat(self) -> None:
+        """Hold the leases of everything in hand, until the fetcher has settled it all."""
+        every = self._q.options.beat_every
+        limit = self._q.options.max_run_time
+        max_run = None if limit is None else seconds("max_run_time", limit)
+        while not self._ended.wait(every):
+            now = time.monotonic()
+            for shard in self._q.shards:
+                held = [d for d in list(self._held.values()) if d.shard == shard and not d.settled and not d.lost.is_set()]
+                if max_run is not None:
+                    for delivery in held:
+                        if now - self._begun.get(delivery.token, now) > max_run:
+                            delivery.lost.set()  # not beaten any more: its lease runs out
+                    held = [d for d in held if not d.lost.is_set()]
+                if not held:
+                    continue
+                try:
+                    beaten = self._q.leases.heartbeat(shard, [(d.key, d.token) for d in held], self._q.crew.timeout_ms)
+                except Exception as error:  # noqa: BLE001 - the next beat tries again
+                    self._failures.note(error)
+                    continue
+                for delivery, ok in zip(held, beaten, strict=True):
+                    if not ok and not delivery.settled and delivery.token in self._held:
+                        delivery.lost.set()
+
+
+def _plain(verb: str, delivery: Delivery) -> Settlement:
+    return Settlement(verb=verb, key=delivery.key, token=delivery.token)
