@@ -115,7 +115,9 @@ class Tenants:
         Raises:
             InvalidArgument: not a number from 0.000001 to 1,000,000.
         """
-        self._state.set_weight(self._resolver.shard(tenant_id), tenant_id, None if weight is None else checked_weight("weight", weight))
+        self._state.set_weight(
+            self._resolver.shard(tenant_id), tenant_id, None if weight is None else checked_weight("weight", weight)
+        )
 
 
 @attrs.frozen
@@ -191,6 +193,9 @@ class DeadLetters:
 
     def purge(self, tenant_id: str, *, older_than: float | timedelta | None = None) -> int:
         """Delete a tenant's letters, or those dead for longer than *older_than* seconds; how many."""
-        before = None if older_than is None else self._now_ms() - int(seconds("older_than", older_than, maximum=3650 * DAY) * 1000)
+        before = (
+            None
+            if older_than is None
+            else self._now_ms() - int(seconds("older_than", older_than, maximum=3650 * DAY) * 1000)
+        )
         return self._store.purge(self._resolver.shard(tenant_id), tenant_id, before_ms=before)
-

@@ -35,5 +35,6 @@ def connect(url: str, **settings: Any) -> redis.Redis:
     except (ValueError, TypeError) as error:
         parts = urlsplit(url) if isinstance(url, str) else None
         shown = f"{parts.scheme}://{parts.hostname or ''}..." if parts else repr(type(url))
-        msg = f"the server's URL {shown} cannot be used: {type(error).__name__}; redis://, rediss:// and unix:// are known"
+        known = "redis://, rediss:// and unix:// are known"
+        msg = f"the server's URL {shown} cannot be used: {type(error).__name__}; {known}"
         raise ConfigurationError(msg) from None

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from redis import Redis
 
 Argument = bytes | str | int | float
-_REFUSED = ("READONLY", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "UNBLOCKED")
+_REFUSED = (
+    "READONLY",
+    "LOADING",
+    "BUSY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "NOREPLICAS",
+    "MISCONF",
+    "UNBLOCKED",
+)
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM")
 _NAMES = {
     redis_errors.ReadOnlyError: "READONLY",
@@ -32,7 +42,7 @@ _NAMES = {
 }
 
 
-class NoScript(Exception):  # noqa: N818 - internal: load the script and call again
+class NoScript(Exception):  # internal: load the script and call again
     """The server does not know this script."""
 
 
@@ -48,7 +58,9 @@ class ScriptError(Exception):
 class Connection:
     """Commands to one server or cluster through the caller's client, which stays the caller's."""
 
-    def __init__(self, client: Redis | RedisCluster, *, patience: float = 3.0, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, client: Redis | RedisCluster, *, patience: float = 3.0, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         """Open nothing. *patience*: seconds in which a repeatable command is tried again."""
         self.client = client
         self._patience = patience
@@ -75,14 +87,18 @@ class Connection:
             except _NotSent as error:
                 if not repeatable or time.monotonic() > deadline:
                     if again:
-                        raise OutcomeUnknown(_text("the reply was lost and the server is gone", error)) from error.__cause__
-                    raise Unavailable(_text("the server could not be reached, nothing was sent", error)) from error.__cause__
+                        raise OutcomeUnknown(
+                            _text("the reply was lost and the server is gone", error)
+                        ) from error.__cause__
+                    raise Unavailable(
+                        _text("the server could not be reached, nothing was sent", error)
+                    ) from error.__cause__
             except _ReplyLost as error:
                 if not repeatable or time.monotonic() > deadline:
                     raise OutcomeUnknown(_text("the request was sent, its reply was lost", error)) from error.__cause__
                 again = True
             except redis_errors.ResponseError as error:
-                self._refused(error)
+                self._refused(route, error)
             self._sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load
             wait = min(wait * 2, 0.5)
 
@@ -122,20 +138,22 @@ class Connection:
 
     def _pool(self, route: str) -> Any:
         if isinstance(self.client, RedisCluster):
-            node = self.client.get_node_from_key(route)
+            node = self.client.get_node_from_key(route)  # type: ignore[no-untyped-call]  # redis-py's
             return self.client.get_redis_connection(node).connection_pool
         return self.client.connection_pool
 
-    def _refused(self, error: redis_errors.ResponseError) -> None:
+    def _refused(self, route: str, error: redis_errors.ResponseError) -> None:
         text = str(error)
         code = _NAMES.get(type(error)) or text.partition(" ")[0]
         if isinstance(error, redis_errors.NoScriptError) or code == "NOSCRIPT":
             raise NoScript from None
         if code == "OOM" or "OOM command not allowed" in text:
-            msg = f"the server's memory is full, nothing was accepted: drain or purge, or raise maxmemory ({text[:200]})"
+            msg = (
+                f"the server's memory is full, nothing was accepted: drain or purge, or raise maxmemory ({text[:200]})"
+            )
             raise ServerFull(msg) from None
         if code == "READONLY":
-            self.client.connection_pool.disconnect(inuse_connections=False)  # so that the master is looked up anew
+            self._pool(route).disconnect(inuse_connections=False)  # so that the master is looked up anew
         if code in _REFUSED or "max number of clients" in text:
             msg = f"the server refused for now, nothing was accepted: {code} {text[:200]}"
             raise Unavailable(msg) from None
@@ -145,11 +163,11 @@ class Connection:
         raise ScriptError(code, text) from None
 
 
-class _NotSent(Exception):  # noqa: N818 - internal
+class _NotSent(Exception):  # internal
     """Nothing left this process."""
 
 
-class _ReplyLost(Exception):  # noqa: N818 - internal
+class _ReplyLost(Exception):  # internal
     """It may have been done."""
 
 

@@ -86,13 +86,14 @@ class Delivery:
         Raises:
             LeaseLost: it is no longer this delivery's.
         """
-        if self.lost.is_set() or not self._crew.inflight.heartbeat(self.shard, [(self.key, self.token)], self._crew.timeout_ms)[0]:
+        if (
+            self.lost.is_set()
+            or not self._crew.inflight.heartbeat(self.shard, [(self.key, self.token)], self._crew.timeout_ms)[0]
+        ):
             self.lost.set()
             raise lease_lost(self.key)
 
-    def failure(
-        self, error: object, *, retry_in: float | timedelta | None = None, dead: bool = False
-    ) -> Settlement:
+    def failure(self, error: object, *, retry_in: float | timedelta | None = None, dead: bool = False) -> Settlement:
         """The settlement a failure comes to, not carried out yet."""
         return self._crew.settler.failure(
             self.key, self.token, self.attempt, self.deliveries, error, retry_in=retry_in, dead=dead
@@ -126,4 +127,11 @@ class Crew:
 
     def unreadable(self, lease: Lease, error: Exception) -> Settlement:
         """What a message comes to that cannot be read: to the dead letters, its bytes kept."""
-        return Settlement(verb="bury", key=lease.key, token=lease.token, reason="unreadable", kind="PayloadError", text=str(error)[:500])
+        return Settlement(
+            verb="bury",
+            key=lease.key,
+            token=lease.token,
+            reason="unreadable",
+            kind="PayloadError",
+            text=str(error)[:500],
+        )

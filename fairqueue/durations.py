@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from fairqueue.errors import ConfigurationError, InvalidArgument, shown
 
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 MAX_DELAY = 365 * 86_400  # seconds
 MAX_LIMIT = 1_000_000  # slots of a concurrency group
-T = TypeVar("T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 
-def as_seconds(value: T | timedelta) -> T | float:
+def as_seconds(value: float | timedelta) -> float:
     """A timedelta as seconds; everything else as it is, for a check to come."""
     return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def as_seconds_or_none(value: float | timedelta | None) -> float | None:
+    """The same where None is allowed."""
+    return None if value is None else as_seconds(value)
 
 
 def seconds(
@@ -35,7 +39,7 @@ def seconds(
     Raises:
         InvalidArgument: (or *error*) not a finite number from *minimum* to *maximum*.
     """
-    number = as_seconds(value)
+    number = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(number, int | float) or isinstance(number, bool):
         raise error(f"{name}={shown(value)} is not a duration: a number of seconds or a timedelta is needed")
     if not minimum <= number <= maximum:
@@ -132,6 +136,16 @@ def within(check: Callable[..., object], minimum: float, maximum: float) -> Vali
 
     def validate(_: object, field: attrs.Attribute[Any], value: object) -> None:
         check(field.name, value, minimum=minimum, maximum=maximum, error=ConfigurationError)
+
+    return validate
+
+
+def or_none(check: Validator) -> Validator:
+    """An attrs validator: None is allowed, everything else is for *check*."""
+
+    def validate(instance: object, field: attrs.Attribute[Any], value: object) -> None:
+        if value is not None:
+            check(instance, field, value)
 
     return validate
 

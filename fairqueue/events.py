@@ -86,7 +86,7 @@ class Hook(Protocol):
 class Events:
     """The hooks of one FairQueue. One that raises is logged and harms nothing."""
 
-    hooks: tuple[Hook, ...] = attrs.field(converter=tuple, default=())
+    hooks: tuple[Hook, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anybody listens: nothing is built where nobody does."""

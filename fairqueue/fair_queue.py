@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,18 +13,21 @@ from fairqueue import admin
 from fairqueue.client import connect
 from fairqueue.clock import Clock, SystemClock
 from fairqueue.connection import Connection
+from fairqueue.consumer import Consumer
 from fairqueue.delivery import Crew, Delivery
 from fairqueue.dispatcher import Dispatcher
+from fairqueue.durations import seconds, to_ms, whole
 from fairqueue.embedded import EmbeddedServer
-from fairqueue.errors import FairQueueError, InvalidArgument, OutcomeUnknown, PayloadError, SchemaMismatch, Unavailable
-from fairqueue.events import Enqueued, Events, Hook
-from fairqueue.durations import seconds, whole
+from fairqueue.errors import InvalidArgument
+from fairqueue.events import Events, Hook
 from fairqueue.ids import check_id, quote
-from fairqueue.keys import Keys, message_key
+from fairqueue.keys import Keys
 from fairqueue.loops import Loop
-from fairqueue.message import Lease, NewMessage, Receipt, read_lease
+from fairqueue.message import NewMessage, Receipt
+from fairqueue.opening import Opening
 from fairqueue.options import FairQueueOptions
 from fairqueue.payload import Codec
+from fairqueue.producer import Producer
 from fairqueue.reclaimer import Reclaimer
 from fairqueue.resolver import Names, Resolver
 from fairqueue.scripts import Scripts
@@ -36,19 +38,15 @@ from fairqueue.store.intake import Intake
 from fairqueue.store.state import State
 from fairqueue.store.worker_queues import WorkerQueueStore
 from fairqueue.sweeper import Finding, Sweeper
-from fairqueue.waiting import LOOK, Wakeups
+from fairqueue.waiting import Wakeups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from datetime import datetime, timedelta
     from pathlib import Path
 
     import redis
     from redis.cluster import RedisCluster
-
-SCHEMA = 1
-CHUNK = 500  # messages a script
-CHUNK_BYTES = 1_048_576
 
 
 class FairQueue:
@@ -70,14 +68,12 @@ class FairQueue:
         self.options = options or FairQueueOptions()
         self.client = client
         self.clock: Clock = clock or SystemClock()
-        self.events = Events(hooks)
+        self.events = Events(tuple(hooks))
         self.keys = Keys(self.options.namespace)
         self.shards = range(self.options.shard_count)
         self.names = Names()
         self.url: str | None = None
         self._owned: list[Any] = []
-        self._owner = owner
-        self._opened: set[int] = set()
         self._loops: list[Loop] = []
         self._wakeups: tuple[int, Wakeups] | None = None
         self._lock = threading.Lock()
@@ -85,13 +81,17 @@ class FairQueue:
         scripts = Scripts(Connection(client), self.clock.now_ms, self._script_options())
         codec = Codec(self.options.payload_type, self.options.validate_on_enqueue, self.options.max_payload_bytes)
         self._scripts = scripts
-        self._intake = Intake(self.keys, scripts)
         self._state = State(self.keys, scripts)
         self._worker_queues = WorkerQueueStore(self.keys, scripts)
         self.leases = Inflight(self.keys, scripts)
         self.settler = Settler(self.options, self.leases, self.events)
-        self.crew = Crew(self.leases, self.settler, codec, int(self.options.timeout * 1000))
+        self.crew = Crew(self.leases, self.settler, codec, to_ms(self.options.timeout))
         self.resolver = Resolver(self.options, codec, self.names)
+        self.opened = Opening(self.keys, scripts, self.options.shard_count, owner)
+        self._producer = Producer(self.resolver, Intake(self.keys, scripts), self.opened, self.events)
+        self.consumer = Consumer(
+            self.crew, self.names, self.resolver, self._state, self.opened, self.shards, self.wakeups
+        )
 
         self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards)
         self.reclaimer = Reclaimer(self.options, self.leases, self._worker_queues, self.shards, self.events)
@@ -161,9 +161,7 @@ class FairQueue:
             priority=priority,
             metadata=metadata,
         )
-        call_id = self.resolver.call_id()
-        made_id, entry = self.resolver.entry(message, call_id)
-        return self._add(self._shard(tenant_id), tenant_id, queue_id, call_id, [(made_id, entry)], [])[0]
+        return self._producer.add(message)
 
     def enqueue_batch(self, messages: Iterable[Any], *, tenant_id: str, queue_id: str = "default") -> list[Receipt]:
         """Accept many: payloads, or `NewMessage` values where one needs an id, a delay or metadata.
@@ -175,147 +173,24 @@ class FairQueue:
             InvalidArgument, InvalidId, PayloadError: (list) refused before anything was written.
             Unavailable, OutcomeUnknown: ``receipts`` tells what is known to be in.
         """
-        call_id = self.resolver.call_id()
-        shard = self._shard(tenant_id)
-        check_id("queue_id", queue_id)
-        whole_list = isinstance(messages, list | tuple)
-        receipts: list[Receipt | None] = []
-        waiting: list[tuple[int, str, Any]] = []
-        prepared: Iterable[tuple[str, Any] | Receipt] = (
-            self._prepare(item, tenant_id, queue_id, call_id, tolerant=not whole_list) for item in messages
-        )
-        if whole_list:
-            prepared = list(prepared)
-        size = 0
-        for item in prepared:
-            if isinstance(item, Receipt):
-                receipts.append(item)
-                continue
-            waiting.append((len(receipts), *item))
-            receipts.append(None)
-            size += len(item[1].body)
-            if len(waiting) >= CHUNK or size >= CHUNK_BYTES:
-                self._flush(shard, tenant_id, queue_id, call_id, waiting, receipts)
-                size = 0
-        self._flush(shard, tenant_id, queue_id, call_id, waiting, receipts)
-        return [receipt for receipt in receipts if receipt is not None]
-
-    def _prepare(
-        self, item: Any, tenant_id: str, queue_id: str, call_id: bytes, *, tolerant: bool
-    ) -> tuple[str, Any] | Receipt:
-        if isinstance(item, NewMessage):
-            if item.tenant_id not in {"", tenant_id} or item.queue_id not in {"default", queue_id}:
-                raise InvalidArgument(
-                    f"enqueue_batch fills one queue: {tenant_id!r}, {queue_id!r}; a message names {item.tenant_id!r}, {item.queue_id!r}"
-                )
-            message = NewMessage(
-                payload=item.payload, tenant_id=tenant_id, queue_id=queue_id, message_id=item.message_id, delay=item.delay,
-                not_before=item.not_before, expires_in=item.expires_in, priority=item.priority, metadata=item.metadata,
-            )  # fmt: skip
-        else:
-            message = NewMessage(payload=item, tenant_id=tenant_id, queue_id=queue_id)
-        try:
-            return self.resolver.entry(message, call_id)
-        except FairQueueError as error:
-            if not tolerant:
-                raise
-            shown = message.message_id if isinstance(message.message_id, str) else ""
-            return Receipt(tenant_id=tenant_id, queue_id=queue_id, message_id=shown, created=False, error=error)
-
-    def _flush(
-        self, shard: int, tenant_id: str, queue_id: str, call_id: bytes, waiting: list[tuple[int, str, Any]],
-        receipts: list[Receipt | None],
-    ) -> None:  # fmt: skip
-        if waiting:
-            done = [receipt for receipt in receipts if receipt is not None]
-            entries = [(message_id, entry) for _, message_id, entry in waiting]
-            added = self._add(shard, tenant_id, queue_id, call_id, entries, done)
-            for (place, _, _), receipt in zip(waiting, added, strict=True):
-                receipts[place] = receipt
-            waiting.clear()
-
-    def _add(
-        self, shard: int, tenant_id: str, queue_id: str, call_id: bytes, entries: Sequence[tuple[str, Any]], done: list[Receipt]
-    ) -> list[Receipt]:
-        try:
-            created = self._intake.add(shard, call_id, [entry for _, entry in entries])
-        except FairQueueError as error:
-            if isinstance(error, OutcomeUnknown | Unavailable):
-                ids = tuple(message_id for message_id, _ in entries)
-                text = f"{error} (message {ids[0]!r}{f' and {len(ids) - 1} more' if ids[1:] else ''}, tenant {tenant_id!r}, queue {queue_id!r})"
-                raise type(error)(text, message_id=ids[0], message_ids=ids, receipts=tuple(done)) from error
-            raise
-        if self.events and any(created):
-            self.events.emit(Enqueued(tenant_id=tenant_id, queue_id=queue_id, count=sum(created)))
-        return [
-            Receipt(tenant_id=tenant_id, queue_id=queue_id, message_id=message_id, created=new)
-            for (message_id, _), new in zip(entries, created, strict=True)
-        ]
+        return self._producer.add_many(messages, tenant_id, queue_id)
 
     # -- take and settle
 
-    def receive(self, worker_queue: str = "default", *, max_messages: int = 1, wait: float | timedelta = 0) -> list[Delivery]:
+    def receive(
+        self, worker_queue: str = "default", *, max_messages: int = 1, wait: float | timedelta = 0
+    ) -> list[Delivery]:
         """Take up to *max_messages*; with *wait*, up to that many seconds for the first.
 
         For consumers with a loop of their own: each delivery must be settled, or beaten, within the visibility timeout.
         """
         check_id("worker_queue", worker_queue)
         whole("max_messages", max_messages, minimum=1, maximum=1000, error=InvalidArgument)
-        end = time.monotonic() + seconds("wait", wait)
-        woken = threading.Event()
-        wakeups = None
-        try:
-            while True:
-                left = end - time.monotonic()
-                if left > 0 and wakeups is None:
-                    wakeups = self.wakeups()
-                    wakeups.register(woken.set)
-                woken.clear()
-                found, next_due = self._take(worker_queue, max_messages, wakeups.channel if wakeups else "")
-                if found or left <= 0:
-                    return found
-                woken.wait(min(left, LOOK, LOOK if next_due is None else next_due + 0.001))
-        finally:
-            if wakeups is not None:
-                wakeups.unregister(woken.set)
-
-    def _take(self, worker_queue: str, n: int, channel: str) -> tuple[list[Delivery], float | None]:
-        found: list[Delivery] = []
-        next_due: float | None = None
-        for shard in self.shards:
-            self.open(shard)
-            step = self.leases.step(
-                shard, worker_queue, want=n - len(found), call_id=self.names.next(), timeout_ms=self.crew.timeout_ms,
-                worker=self.names.process, channel=channel, look_ms=int(LOOK * 1000),
-            )  # fmt: skip
-            if step.next_due is not None:
-                next_due = step.next_due if next_due is None else min(next_due, step.next_due)
-            found += self.deliveries(step.leases, shard)
-            if len(found) >= n:
-                break
-        return found, next_due
-
-    def deliveries(self, leases: Iterable[Lease], shard: int) -> list[Delivery]:
-        """Deliveries of leases; what cannot be read goes to the dead letters."""
-        found = []
-        for lease in leases:
-            try:
-                found.append(self.crew.delivery(lease, shard))
-            except PayloadError as error:
-                self.settler.settle(shard, self.crew.unreadable(lease, error))
-        return found
+        return self.consumer.receive(worker_queue, max_messages, seconds("wait", wait))
 
     def delivery(self, tenant_id: str, queue_id: str, message_id: str, token: str) -> Delivery:
         """A delivery by its token, to settle it from another place than where it was taken."""
-        shard = self._shard(tenant_id)
-        check_id("queue_id", queue_id)
-        check_id("message_id", message_id)
-        key = message_key(tenant_id, queue_id, message_id)
-        reply = self._state.whereabouts(shard, tenant_id, queue_id, message_id)
-        if not reply:
-            lease = Lease(key=key, token=token, deliveries=1, attempt=1, enqueued_ms=0, order_ms=0, body=b"")
-            return Delivery(lease, None, None, shard, self.crew)
-        return self.crew.delivery(read_lease(key.encode(), token.encode(), reply[1], int(reply[3]) or 1), shard)
+        return self.consumer.delivery(tenant_id, queue_id, message_id, token)
 
     # -- life
 
@@ -325,7 +200,7 @@ class FairQueue:
             if self._loops:
                 return
             for shard in self.shards:
-                self.open(shard)
+                self.opened(shard)
             parts: list[tuple[str, Any]] = [
                 (f"fairqueue.dispatcher-{i}", Dispatcher(self.options, self._worker_queues, shards))
                 for i in range(self.options.dispatcher_threads)
@@ -402,37 +277,13 @@ class FairQueue:
                 self._wakeups = (os.getpid(), Wakeups(self.client, channel, self.events))
             return self._wakeups[1]
 
-    def open(self, shard: int) -> None:
-        """Check once that a shard was made with these settings.
-
-        Raises:
-            SchemaMismatch: it was not; the text names the way out.
-        """
-        if shard in self._opened:
-            return
-        wanted = (SCHEMA, self.options.shard_count, self._owner)
-        reply = self._scripts.call("open", self.keys.root(shard), schema=SCHEMA, shards=wanted[1], owner=self._owner)
-        found = (int(reply[0]), int(reply[1]), reply[2].decode())
-        if found != wanted:
-            raise SchemaMismatch(
-                f"namespace {self.options.namespace!r} was made with schema {found[0]}, shard_count {found[1]} by {found[2]!r}, "
-                f"and is opened with schema {wanted[0]}, shard_count {wanted[1]} by {wanted[2]!r}: "
-                "open it with its own settings, or use another namespace and drain this one"
-            )
-        self._opened.add(shard)
-
-    def _shard(self, tenant_id: str) -> int:
-        shard = self.resolver.shard(tenant_id)
-        self.open(shard)
-        return shard
-
     def _script_options(self) -> bytes:
         limits = {g.name: g.default_limit for g in self.options.concurrency_groups if g.default_limit is not None}
         return msgspec.msgpack.encode(
             {
                 "limits": {quote(name): limit for name, limit in limits.items()},
                 "dead_letters": self.options.dead_letters,
-                "dedupe": int(seconds("dedupe_window", self.options.dedupe_window) * 1000),
+                "dedupe": to_ms(seconds("dedupe_window", self.options.dedupe_window)),
             }
         )
 

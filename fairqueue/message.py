@@ -41,7 +41,7 @@ class NewMessage:
 
 @attrs.frozen(kw_only=True)
 class Receipt:
-    """The answer to an enqueue. *created* is False when the id was there already; *error*: why it was refused (bulk)."""
+    """The answer to an enqueue. *created*: False when the id was there already; *error*: why it was refused (bulk)."""
 
     tenant_id: str
     queue_id: str

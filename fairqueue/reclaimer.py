@@ -23,7 +23,12 @@ class Reclaimer:
     """The role of some shards."""
 
     def __init__(
-        self, options: FairQueueOptions, inflight: Inflight, queues: WorkerQueueStore, shards: Sequence[int], told: Events
+        self,
+        options: FairQueueOptions,
+        inflight: Inflight,
+        queues: WorkerQueueStore,
+        shards: Sequence[int],
+        told: Events,
     ) -> None:
         """Collaborators are handed in."""
         self._options = options

@@ -98,13 +98,17 @@ class Resolver:
             [self._group(group, message) for group in self._options.concurrency_groups],
         )
         body = pack_body(call_id, self._codec.encode(message.payload, what), _metadata(message.metadata))
-        return message_id, Entry(stream=stream, id=quote(message_id), due=due(message.delay, message.not_before), body=body)
+        return message_id, Entry(
+            stream=stream, id=quote(message_id), due=due(message.delay, message.not_before), body=body
+        )
 
     def _group(self, group: ConcurrencyGroup, message: NewMessage) -> str:
         group_id: GroupId = group.group_id(message)
         parts = (group_id,) if isinstance(group_id, str) else group_id
         if not isinstance(parts, tuple) or not parts:
-            raise ConfigurationError(f"group {group.name!r}: group_id gave {type(group_id).__name__}, a str or a tuple of str is needed")
+            raise ConfigurationError(
+                f"group {group.name!r}: group_id gave {type(group_id).__name__}, a str or a tuple of str is needed"
+            )
         for part in parts:
             check_id(f"id of group {group.name!r}", part)
         if self._options.shard_count > 1 and parts[0] != self._shard_key(message.tenant_id):

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
 
-from fairqueue.durations import MAX_DELAY, as_seconds, ratio, seconds, whole, within, yes_or_no
+from fairqueue.durations import (
+    MAX_DELAY,
+    as_seconds,
+    as_seconds_or_none,
+    or_none,
+    ratio,
+    seconds,
+    whole,
+    within,
+    yes_or_no,
+)
 from fairqueue.errors import ConfigurationError, LeaseExpired
 
 if TYPE_CHECKING:
@@ -74,9 +84,7 @@ class LinearBackoff:
 
     max_attempts: int = attrs.field(validator=_attempts)
     delay: float = attrs.field(converter=as_seconds, validator=_delay)
-    max_delay: float | None = attrs.field(
-        default=None, converter=as_seconds, validator=attrs.validators.optional(_delay)
-    )
+    max_delay: float | None = attrs.field(default=None, converter=as_seconds_or_none, validator=or_none(_delay))
 
     def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:  # noqa: ARG002 - protocol
         """Seconds, or None from max_attempts on."""
@@ -133,7 +141,7 @@ class CustomRetry:
 
     def next_delay(self, attempt: int, error: BaseException | None = None) -> float | None:
         """What the function says, or None from max_attempts on."""
-        return None if attempt >= self.max_attempts else as_seconds(self.delay(attempt, error))
+        return None if attempt >= self.max_attempts else as_seconds_or_none(self.delay(attempt, error))
 
 
 @attrs.frozen

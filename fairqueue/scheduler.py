@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
-from fairqueue.durations import ratio, whole, within
+from fairqueue.durations import or_none, ratio, whole, within
+from fairqueue.errors import ConfigurationError
 from fairqueue.ids import check_id
 
 if TYPE_CHECKING:
@@ -34,9 +35,12 @@ class DeficitRoundRobin:
     quantum: int = attrs.field(default=10, validator=within(whole, 1, 1_000_000))
     max_deficit: int = attrs.field(default=100, validator=within(whole, 1, 1_000_000))
 
-    @max_deficit.validator
-    def _holds_a_quantum(self, _: object, value: int) -> None:
-        within(whole, self.quantum, 1_000_000)(self, attrs.fields(DeficitRoundRobin).max_deficit, value)
+    def __attrs_post_init__(self) -> None:
+        """Check what takes two values to go wrong."""
+        if self.max_deficit < self.quantum:
+            raise ConfigurationError(
+                f"max_deficit={self.max_deficit} must not be less than quantum={self.quantum}: its credit would be lost"
+            )
 
 
 @attrs.frozen
@@ -64,7 +68,7 @@ class WeightedRandom:
     limit_bias: float = attrs.field(default=0, validator=_share)
     capacity_bias: float = attrs.field(default=0, validator=_share)
     age_randomization: float = attrs.field(default=0, validator=_share)
-    seed: int | None = attrs.field(default=None, validator=attrs.validators.optional(within(whole, 0, 2**32 - 1)))
+    seed: int | None = attrs.field(default=None, validator=or_none(within(whole, 0, 2**32 - 1)))
 
 
 @attrs.frozen

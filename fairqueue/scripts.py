@@ -67,7 +67,9 @@ class Scripts:
     options: bytes
     swap: tuple[tuple[str, str], ...] = (("policy", "policy_fair"),)
 
-    def call(self, name: str, root: str, rest: Sequence[Argument] = (), *, repeatable: bool = True, **args: Argument) -> Any:
+    def call(
+        self, name: str, root: str, rest: Sequence[Argument] = (), *, repeatable: bool = True, **args: Argument
+    ) -> Any:
         """Run the script *name* on the shard whose root key is *root*.
 
         Raises:

@@ -23,7 +23,6 @@ TEXT_BYTES = 4096  # of an error that are kept with a message
 REMEMBERED = 4096  # deliveries this process settled lately: settling one again is success
 
 
-
 def describe(error: object) -> tuple[str, str]:
     """Type and text of an error, even of one whose str() raises."""
     if error is None:
@@ -61,7 +60,9 @@ class Settler:
         """What a failed delivery comes to: retry after a delay, or dead."""
         kind, text = describe(error)
         if isinstance(error, Bury):
-            return Settlement(verb="bury", key=key, token=token, reason=error.reason[:200] or "buried", kind=kind, text=text)
+            return Settlement(
+                verb="bury", key=key, token=token, reason=error.reason[:200] or "buried", kind=kind, text=text
+            )
         if isinstance(error, Retry):
             retry_in = error.after if retry_in is None else retry_in
         if dead:
@@ -125,7 +126,8 @@ def lease_lost(key: str) -> LeaseLost:
     """The error for a delivery that is no longer ours."""
     tenant_id, queue_id, message_id = split_message_key(key)
     text = (
-        f"message {message_id!r} of queue {queue_id!r}, tenant {tenant_id!r}, is no longer this delivery's: its lease ran "
-        "out and was reclaimed, or it was settled already. Nothing was changed; drop the work or make it idempotent"
+        f"message {message_id!r} of queue {queue_id!r}, tenant {tenant_id!r}, is no longer this delivery's: "
+        "its lease ran out and was reclaimed, or it was settled already. "
+        "Nothing was changed; drop the work or make it idempotent"
     )
     return LeaseLost(text, tenant_id=tenant_id, queue_id=queue_id, message_id=message_id)

@@ -81,10 +81,10 @@ class Wakeups:
     def _open(self) -> Any:
         """A subscription on a connection of its own: the caller's pool may be small."""
         if isinstance(self._client, RedisCluster):
-            return self._client.pubsub()
+            return self._client.pubsub()  # type: ignore[no-untyped-call]  # redis-py's
         pool = self._client.connection_pool
         if type(pool) not in {redis.ConnectionPool, redis.BlockingConnectionPool}:
-            return self._client.pubsub()
+            return self._client.pubsub()  # type: ignore[no-untyped-call]  # redis-py's
         settings = {**pool.connection_kwargs, "retry": Retry(NoBackoff(), 0)}
         own = redis.ConnectionPool(connection_class=pool.connection_class, max_connections=1, **settings)
-        return redis.Redis(connection_pool=own).pubsub()
+        return redis.Redis(connection_pool=own).pubsub()  # type: ignore[no-untyped-call]  # redis-py's

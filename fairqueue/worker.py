@@ -12,7 +12,7 @@ import attrs
 
 from fairqueue import events
 from fairqueue.durations import seconds, whole
-from fairqueue.errors import ConfigurationError, OutcomeUnknown, PayloadError
+from fairqueue.errors import ConfigurationError, OutcomeUnknown
 from fairqueue.ids import check_id
 from fairqueue.loops import Failures
 from fairqueue.store.inflight import Settlement
@@ -123,7 +123,7 @@ class Worker:
         if self._pool:
             return
         for shard in self._q.shards:
-            self._q.open(shard)
+            self._q.opened(shard)
         if self._dispatch:
             self._q.start()
         self._draining.clear()
@@ -164,10 +164,10 @@ class Worker:
         """Take what is ready now, up to one for each thread, handle it here, settle it; how many. Starts no thread."""
         handled = 0
         for asking in self._asking:
-            self._q.open(asking.shard)
+            self._q.opened(asking.shard)
             leases = self._step(asking, [], self._threads - handled, register=False)
             done = []
-            for delivery in self._deliveries(leases, asking.shard):
+            for delivery in self._q.consumer.deliveries(leases, asking.shard):
                 done.append(self._handle(delivery))
                 handled += 1
             settlements = [item for item in done if item.settlement is not None]
@@ -288,7 +288,7 @@ class Worker:
             for item in here:
                 finished.remove(item)
                 self._held.pop(item.delivery.token, None)
-            for delivery in self._deliveries(leases, asking.shard):
+            for delivery in self._q.consumer.deliveries(leases, asking.shard):
                 self._held[delivery.token] = delivery
                 self._inbox.put(delivery)
         self._asking.append(self._asking.pop(0))  # turn about between worker queues and shards
@@ -332,15 +332,6 @@ class Worker:
                 item.delivery.lost.set()
                 self._q.settler.lost(item.delivery.key)
 
-    def _deliveries(self, leases: Sequence[Lease], shard: int) -> list[Delivery]:
-        found = []
-        for lease in leases:
-            try:
-                found.append(self._q.crew.delivery(lease, shard))
-            except PayloadError as error:
-                self._q.settler.settle(shard, self._q.crew.unreadable(lease, error))
-        return found
-
     def _abandon(self, finished: list[_Done]) -> None:
         """Grace is over: what still runs is released, so that another worker may have it at once."""
         already = {item.delivery.token for item in finished}
@@ -366,7 +357,9 @@ class Worker:
         while not self._ended.wait(every):
             now = time.monotonic()
             for shard in self._q.shards:
-                held = [d for d in list(self._held.values()) if d.shard == shard and not d.settled and not d.lost.is_set()]
+                held = [
+                    d for d in list(self._held.values()) if d.shard == shard and not d.settled and not d.lost.is_set()
+                ]
                 if max_run is not None:
                     for delivery in held:
                         if now - self._begun.get(delivery.token, now) > max_run:

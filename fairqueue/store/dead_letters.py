@@ -34,9 +34,7 @@ class DeadLetterStore:
 
     def page(self, shard: int, tenant_id: str, *, after: int, limit: int) -> list[DeadLetter]:
         """Letters from place *after* on, the oldest first."""
-        reply = self.scripts.call(
-            "list_dead", self.keys.root(shard), tenant=quote(tenant_id), after=after, limit=limit
-        )
+        reply = self.scripts.call("list_dead", self.keys.root(shard), tenant=quote(tenant_id), after=after, limit=limit)
         return [read_dead_letter(reply[i], reply[i + 1], self.codec) for i in range(0, len(reply), 2)]
 
     def redrive(self, shard: int, message_keys: Sequence[str]) -> list[bool]:
@@ -48,7 +46,7 @@ class DeadLetterStore:
         total = 0
         before = "" if before_ms is None else before_ms
         while True:
-            gone = self.scripts.call(
+            gone: int = self.scripts.call(
                 "purge_dead", self.keys.root(shard), tenant=quote(tenant_id), before=before, limit=CHUNK
             )
             total += gone

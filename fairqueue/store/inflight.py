@@ -129,6 +129,6 @@ class Inflight:
         ]
 
     def reclaim(self, shard: int, verdicts: Sequence[tuple[Expired, str]]) -> list[bool]:
-        """End expired leases, each with a reason to be dead, or '' to go back; False where one is not expired any more."""
+        """End expired leases: a reason makes one dead, '' puts it back. False where one is not expired any more."""
         flat = [part for lease, reason in verdicts for part in (lease.key, lease.token, reason)]
         return [done == 1 for done in self.scripts.call("reclaim", self.keys.root(shard), flat)]

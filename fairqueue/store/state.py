@@ -57,9 +57,13 @@ class State:
 
     def length(self, shard: int, tenant_id: str, queue_id: str) -> int:
         """Messages of a queue that wait, delayed ones included."""
-        return int(self.scripts.call("queue_length", self.keys.root(shard), prefix=f"{quote(tenant_id)}/{quote(queue_id)}/"))
+        return int(
+            self.scripts.call("queue_length", self.keys.root(shard), prefix=f"{quote(tenant_id)}/{quote(queue_id)}/")
+        )
 
     def whereabouts(self, shard: int, tenant_id: str, queue_id: str, message_id: str) -> list[Any]:
         """State, record and deadline of a message; empty when it does not live."""
-        reply: list[Any] = self.scripts.call("find", self.keys.root(shard), key=message_key(tenant_id, queue_id, message_id))
+        reply: list[Any] = self.scripts.call(
+            "find", self.keys.root(shard), key=message_key(tenant_id, queue_id, message_id)
+        )
         return reply

@@ -36,7 +36,7 @@ class WorkerQueueStore:
         """Return what nobody took to its place; -1 means all of it."""
         total = 0
         while True:
-            moved = self.scripts.call(
+            moved: int = self.scripts.call(
                 "give_back", self.keys.root(shard), pool=quote(name), age=older_than_ms, limit=CHUNK
             )
             total += moved
@@ -45,6 +45,8 @@ class WorkerQueueStore:
 
     def length(self, shard: int, name: str) -> int:
         """Messages in it."""
-        return int(self.scripts.connection.call(
-            self.keys.root(shard), lambda _: ("LLEN", self.keys.worker_queue(shard, name)), repeatable=True
-        ))
+        return int(
+            self.scripts.connection.call(
+                self.keys.root(shard), lambda _: ("LLEN", self.keys.worker_queue(shard, name)), repeatable=True
+            )
+        )

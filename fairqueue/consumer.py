@@ -1,0 +1,103 @@
+"""Consumer: taking deliveries, for a Worker and for those with a loop of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import attrs
+
+from fairqueue.delivery import Delivery
+from fairqueue.errors import PayloadError
+from fairqueue.ids import check_id
+from fairqueue.keys import message_key
+from fairqueue.message import Lease, read_lease
+from fairqueue.waiting import LOOK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fairqueue.delivery import Crew
+    from fairqueue.opening import Opening
+    from fairqueue.resolver import Names, Resolver
+    from fairqueue.store.state import State
+    from fairqueue.waiting import Wakeups
+
+
+@attrs.frozen
+class Consumer:
+    """Takes for one process."""
+
+    crew: Crew
+    names: Names
+    resolver: Resolver
+    state: State
+    opened: Opening
+    shards: range
+    wakeups: Callable[[], Wakeups]
+
+    def receive(self, worker_queue: str, n: int, wait: float) -> list[Delivery]:
+        """Up to *n* deliveries, waiting up to *wait* seconds for the first."""
+        found, _ = self._take(worker_queue, n, "")
+        if found or wait <= 0:
+            return found
+        end = time.monotonic() + wait
+        woken = threading.Event()
+        wakeups = self.wakeups()
+        wakeups.register(woken.set)
+        try:
+            while True:
+                woken.clear()
+                found, next_due = self._take(worker_queue, n, wakeups.channel)
+                left = end - time.monotonic()
+                if found or left <= 0:
+                    return found
+                woken.wait(min(left, LOOK, LOOK if next_due is None else next_due + 0.001))
+        finally:
+            wakeups.unregister(woken.set)
+            for shard in self.shards:
+                self.crew.inflight.stop_waiting(shard, worker_queue, wakeups.channel)
+
+    def _take(self, worker_queue: str, n: int, channel: str) -> tuple[list[Delivery], float | None]:
+        found: list[Delivery] = []
+        next_due: float | None = None
+        for shard in self.shards:
+            step = self.crew.inflight.step(
+                self.opened(shard),
+                worker_queue,
+                want=n - len(found),
+                call_id=self.names.next(),
+                timeout_ms=self.crew.timeout_ms,
+                worker=self.names.process,
+                channel=channel,
+                look_ms=int(LOOK * 1000),
+            )
+            if step.next_due is not None:
+                next_due = step.next_due if next_due is None else min(next_due, step.next_due)
+            found += self.deliveries(step.leases, shard)
+            if len(found) >= n:
+                break
+        return found, next_due
+
+    def deliveries(self, leases: Iterable[Lease], shard: int) -> list[Delivery]:
+        """Deliveries of leases; what cannot be read goes to the dead letters, its bytes kept."""
+        found = []
+        for lease in leases:
+            try:
+                found.append(self.crew.delivery(lease, shard))
+            except PayloadError as error:
+                self.crew.settler.settle(shard, self.crew.unreadable(lease, error))
+        return found
+
+    def delivery(self, tenant_id: str, queue_id: str, message_id: str, token: str) -> Delivery:
+        """A delivery by its token; settling it says whether the token still holds."""
+        shard = self.opened(self.resolver.shard(tenant_id))
+        check_id("queue_id", queue_id)
+        check_id("message_id", message_id)
+        key = message_key(tenant_id, queue_id, message_id)
+        reply = self.state.whereabouts(shard, tenant_id, queue_id, message_id)
+        if not reply:
+            gone = Lease(key=key, token=token, deliveries=1, attempt=1, enqueued_ms=0, order_ms=0, body=b"")
+            return Delivery(gone, None, None, shard, self.crew)
+        return self.crew.delivery(read_lease(key.encode(), token.encode(), reply[1], int(reply[3])), shard)
