@@ -15,6 +15,7 @@ MAX_DEPTH = 512
 #: Digits of an integer that every reader can be trusted to take.
 MAX_DIGITS = 4300
 _WIDEST = 10**MAX_DIGITS
+_LOWEST = -(10 ** (MAX_DIGITS - 1))  # the sign counts as a digit to some readers
 _SAFE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}").fullmatch
 
 
@@ -96,7 +97,7 @@ def _trouble(item: Any) -> str:
     if kind is str:
         return "" if item.isascii() or not _has_surrogate(item) else "a lone surrogate is not UTF-8"
     if kind is int:
-        return "" if -_WIDEST < item < _WIDEST else f"an integer of more than {MAX_DIGITS} digits"
+        return "" if _LOWEST < item < _WIDEST else f"an integer of more than {MAX_DIGITS} digits"
     if kind is float:
         return "" if isfinite(item) else "NaN and infinity are not JSON and would come back as null"
     if item is None or kind in {bool, dict, list, tuple}:

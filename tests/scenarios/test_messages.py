@@ -320,7 +320,7 @@ def test_a_lowered_limit_grants_nothing_and_revokes_nothing(make_queue):
 
 
 def test_several_groups_hold_together(make_queue):
-    """A message needs a slot in each of its groups; a full organisation does not stop its other tenants' peers (FT13)."""
+    """A message needs a slot in each of its groups; a full organisation stops no stranger (FT13)."""
     org = ConcurrencyGroup(name="org", group_id=lambda m: m.metadata["org"], default_limit=3)
     q = make_queue(concurrency_groups=[TENANT, org])
     for tenant in "abc":
