@@ -20,7 +20,7 @@ from fairqueue.plain_json import MAX_DIGITS, is_plain, refusal, too_large
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (MAX_DIGITS + 1)).search
+_LONG_NUMBER = re.compile(rb"[-0-9][0-9]{%d}" % MAX_DIGITS).search
 _SAFE_REASON = re.compile(
     r"Expected `[^`]*`|Expected `[^`]*`, got `[^`]*`|Object missing required field `[^`]*`"
 ).fullmatch
