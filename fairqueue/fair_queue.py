@@ -18,7 +18,7 @@ from fairqueue.delivery import Crew, Delivery
 from fairqueue.dispatcher import Dispatcher
 from fairqueue.durations import seconds, to_ms, whole
 from fairqueue.embedded import EmbeddedServer
-from fairqueue.errors import InvalidArgument
+from fairqueue.errors import ConfigurationError, InvalidArgument
 from fairqueue.events import Events, Hook
 from fairqueue.ids import check_id, quote
 from fairqueue.keys import Keys
@@ -30,6 +30,7 @@ from fairqueue.payload import Codec
 from fairqueue.producer import Producer
 from fairqueue.reclaimer import Reclaimer
 from fairqueue.resolver import Names, Resolver
+from fairqueue.scheduler import Fair
 from fairqueue.scripts import Scripts
 from fairqueue.settlement import Settler
 from fairqueue.store.dead_letters import DeadLetterStore
@@ -66,6 +67,7 @@ class FairQueue:
     ) -> None:
         """Args: *hooks* are told of events; *clock* is for tests."""
         self.options = options or FairQueueOptions()
+        _refuse_unbuilt(self.options)
         self.client = client
         self.clock: Clock = clock or SystemClock()
         self.events = Events(tuple(hooks))
@@ -293,3 +295,19 @@ class FairQueue:
             return now
         seconds_, micros = self._scripts.connection.call(self.keys.root(0), lambda _: ("TIME",), repeatable=True)
         return int(seconds_) * 1000 + int(micros) // 1000
+
+
+def _refuse_unbuilt(options: FairQueueOptions) -> None:
+    """An option that nothing acts on yet is refused, never ignored."""
+    unbuilt = [
+        name
+        for name, used in (
+            (f"scheduler={options.scheduler!r}", not isinstance(options.scheduler, Fair)),
+            ("rate_limiter", options.rate_limiter is not None),
+            ("cooloff", options.cooloff is not None),
+            ("ConcurrencyGroup.limit", any(group.limit is not None for group in options.concurrency_groups)),
+        )
+        if used
+    ]
+    if unbuilt:
+        raise ConfigurationError(f"not available in this version: {', '.join(unbuilt)}")

@@ -112,7 +112,7 @@ class Worker:
         try:
             self.start()
             while not self._draining.wait(0.5):
-                self._replace_dead()
+                pass
             self.stop()
         finally:
             for number, handler in previous.items():
@@ -161,7 +161,10 @@ class Worker:
         return {t.name: t.is_alive() for t in [*self._pool, *self._others]} | self._q.health()
 
     def run_once(self) -> int:
-        """Take what is ready now, up to one for each thread, handle it here, settle it; how many. Starts no thread."""
+        """Take what is ready now, up to one for each thread, handle it here, settle it; how many.
+
+        Starts no thread, so nothing beats the leases meanwhile.
+        """
         handled = 0
         for asking in self._asking:
             self._q.opened(asking.shard)
@@ -237,19 +240,21 @@ class Worker:
         """Until drained: collect what finished, then settle it and take as much as threads are free, in one call."""
         finished: list[_Done] = []
         while True:
-            self._collect(finished)
-            self._replace_dead()
-            if self._draining.is_set():
-                if (self._hurry.is_set() or time.monotonic() >= self._deadline) and self._held:
-                    self._abandon(finished)
-                if not self._held and not finished:
-                    break
+            late = False
             try:
+                self._collect(finished)
+                self._replace_dead()
+                late = self._hurry.is_set() or time.monotonic() >= self._deadline
+                if self._draining.is_set():
+                    if late:
+                        self._abandon(finished)
+                    if not self._held and not finished:
+                        break
                 self._round(finished)
                 self._failures.ok()
-            except Exception as error:  # noqa: BLE001 - the server's trouble; what finished is kept and tried again
+            except BaseException as error:  # noqa: BLE001 - what finished is kept and tried again; the loop lives
                 pause = self._failures.note(error)
-                if self._draining.is_set() and time.monotonic() >= self._deadline:
+                if self._draining.is_set() and late:
                     break  # the leases run out by themselves
                 time.sleep(pause)
         self._forget_channel()
@@ -262,7 +267,7 @@ class Worker:
             now = time.monotonic()
             free = self._capacity - len(self._held)
             looks = [0.0 if a.more else a.look_at - now for a in self._asking] if free > 0 else [LOOK]
-            wait = _SLICE if self._draining.is_set() else max(0.0, min(looks))
+            wait = _SLICE if self._draining.is_set() else min(1.0, max(0.0, min(looks)))
         try:
             item = self._done.get(timeout=wait) if wait > 0 else self._done.get_nowait()
             while True:
@@ -281,7 +286,8 @@ class Worker:
         for asking in self._asking:
             here = [item for item in finished if item.delivery.shard == asking.shard]
             free = 0 if self._draining.is_set() else self._capacity - len(self._held) + len(here)
-            want = free if here or asking.more or asking.look_at <= now or asking.again else 0
+            want = free if here or asking.more or asking.look_at <= now else 0
+            want = max(want, 1) if asking.again else want  # a lost reply may hold leases: they are asked for again
             if not here and want <= 0:
                 continue
             leases = self._step(asking, here, max(want, 0), register=True)
@@ -333,12 +339,13 @@ class Worker:
                 self._q.settler.lost(item.delivery.key)
 
     def _abandon(self, finished: list[_Done]) -> None:
-        """Grace is over: what still runs is released, so that another worker may have it at once."""
+        """Grace is over: what still runs is released and the rest handed back, for other workers at once."""
         already = {item.delivery.token for item in finished}
         for token, delivery in list(self._held.items()):
             if token not in already:
                 delivery.lost.set()
-                finished.append(_Done(delivery, _plain("release", delivery)))
+                verb = "release" if token in self._begun else "hand_back"
+                finished.append(_Done(delivery, _plain(verb, delivery)))
 
     def _forget_channel(self) -> None:
         try:

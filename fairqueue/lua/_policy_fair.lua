@@ -3,14 +3,15 @@
 --   act   eligible tenant -> finish tag of its next message
 --   lane  those of them not served since they came with no more than their share, first come first
 --   tags  last finish tag of a tenant outside act, kept only while it lies ahead of the clock
---   clock v: virtual time, turn: 1 after a pick from the lane, seq: of the lane, n: living messages
+--   clock v: virtual time, turn: 1 after a pick from the lane, seq: of the lane, n: living messages,
+--         asked: 1 when workers ask for messages, 0 when nobody took what was dispatched
 Clock = {by_pool = {}}
 
 function Clock.of(pool)
   local c = Clock.by_pool[pool]
   if c then return c end
   local hash = Draft.hash(root .. ':clock:' .. pool)
-  hash:fetch({'v', 'turn', 'seq', 'n'})
+  hash:fetch({'v', 'turn', 'seq', 'n', 'asked'})
   c = {pool = pool, hash = hash, v = tonumber(hash:get('v') or 0), turn = tonumber(hash:get('turn') or 0),
        seq = tonumber(hash:get('seq') or 0), n = tonumber(hash:get('n') or 0),
        act = Draft.sorted(root .. ':act:' .. pool, 16), lane = Draft.sorted(root .. ':lane:' .. pool, 16),

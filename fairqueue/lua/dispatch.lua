@@ -4,9 +4,9 @@
 -- uses   shard clock record draft streams slots waiters policy living pool dispatch
 now = clock_ms(now)
 local room = math.min(tonumber(n), tonumber(depth) - redis.call('LLEN', Pool.list(pool)))
-local attended = redis.call('HGET', root, 'pool:' .. pool)
-if attended == '0' then room = 0
-elseif attended == '1' then room = math.min(room, redis.call('ZCOUNT', Pool.idle(pool), now, '+inf')) end
+local asked = Clock.of(pool).hash:get('asked')
+if asked == '0' then room = 0
+elseif asked == '1' then room = math.min(room, redis.call('ZCOUNT', Pool.idle(pool), now, '+inf')) end
 local moved = dispatch(pool, math.max(room, 0), now)
 Pool.push(pool, moved, now)
 finish(now)

@@ -14,7 +14,7 @@ for _, packed in ipairs(redis.call('LRANGE', Pool.list(pool), 0, tonumber(limit)
 end
 if n > 0 then
   Draft.leave('LTRIM', Pool.list(pool), n, -1)
-  if age >= 0 then Draft.leave('HSET', root, 'pool:' .. pool, '0') end    -- not filled again until someone asks
+  if age >= 0 then Clock.of(pool).hash:set('asked', '0') end             -- not filled again until someone asks
 end
 finish(now)
 return n

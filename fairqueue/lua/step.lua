@@ -15,6 +15,8 @@ end
 want = tonumber(want)
 local leases = {}
 if want > 0 then
+  local clock = Clock.of(pool).hash
+  if clock:get('asked') ~= '1' then clock:set('asked', '1') end
   if again == '1' then leases = taken(call_id) end
   if #leases == 0 then
     local entries = Pool.pop(pool, want)
@@ -28,7 +30,6 @@ local c = Clock.of(pool)
 local more, wait = 0, -1
 if want > 0 then
   if #leases / 4 < want and not c.act:first() then
-    if redis.call('HGET', root, 'pool:' .. pool) ~= '1' then redis.call('HSET', root, 'pool:' .. pool, '1') end
     if channel ~= '' then
       redis.call('ZADD', Pool.idle(pool), now + tonumber(look), channel)
       redis.call('PEXPIRE', Pool.idle(pool), tonumber(look) + 1000)
