@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from fairqueue import admin
 from fairqueue.client import connect
 from fairqueue.clock import Clock, SystemClock
 from fairqueue.connection import Connection
@@ -39,6 +38,13 @@ from fairqueue.store.intake import Intake
 from fairqueue.store.state import State
 from fairqueue.store.worker_queues import WorkerQueueStore
 from fairqueue.sweeper import Finding, Sweeper
+from fairqueue.views.dead_letters import DeadLetters
+from fairqueue.views.groups import Groups
+from fairqueue.views.inflight import InFlight
+from fairqueue.views.messages import Messages
+from fairqueue.views.queues import Queues
+from fairqueue.views.tenants import Tenants
+from fairqueue.views.worker_queues import WorkerQueues
 from fairqueue.waiting import Wakeups
 
 if TYPE_CHECKING:
@@ -99,13 +105,13 @@ class FairQueue:
         self.reclaimer = Reclaimer(self.options, self.leases, self._worker_queues, self.shards, self.events)
         self.sweeper = Sweeper(self.keys, scripts, self.shards, self.options.sweep_interval)
 
-        self.queues = admin.Queues(self.resolver, self._state)
-        self.messages = admin.Messages(self.resolver, self._state, codec)
-        self.inflight = admin.InFlightView(self._state, self.shards)
-        self.worker_queues = admin.WorkerQueues(self._worker_queues, self.shards)
-        self.tenants = admin.Tenants(self.resolver, self._state)
-        self.groups = admin.Groups(self.resolver, self._state, self.options)
-        self.dead_letters = admin.DeadLetters(self.resolver, DeadLetterStore(self.keys, scripts, codec), self._now_ms)
+        self.queues = Queues(self.resolver, self._state, codec, self.shards)
+        self.messages = Messages(self.resolver, self._state, codec)
+        self.inflight = InFlight(self._state, self.shards)
+        self.worker_queues = WorkerQueues(self._worker_queues, self.shards, self.resolver)
+        self.tenants = Tenants(self.resolver, self._state, self.shards)
+        self.groups = Groups(self.resolver, self._state, self.options)
+        self.dead_letters = DeadLetters(self.resolver, DeadLetterStore(self.keys, scripts, codec), self._now_ms)
 
     @classmethod
     def connect(cls, url: str, *, hooks: Iterable[Hook] = (), clock: Clock | None = None, **options: Any) -> Self:

@@ -91,6 +91,12 @@ def group_key(name: str, group_id: str | tuple[str, ...]) -> str:
     return f"{quote(name)}={','.join(quote(part) for part in parts)}"
 
 
+def split_group_key(key: str) -> tuple[str, tuple[str, ...]]:
+    """Name and ids that `group_key` joined."""
+    name, _, parts = key.partition("=")
+    return unquote(name), tuple(unquote(part) for part in parts.split(","))
+
+
 def stream_name(tenant_id: str, queue_id: str, worker_queue: str, priority: int, groups: Iterable[str]) -> str:
     """The stream of a message: what decides its place, its slots and its workers."""
     return "/".join([quote(tenant_id), quote(queue_id), quote(worker_queue), str(priority), *groups])

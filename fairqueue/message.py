@@ -114,6 +114,31 @@ class MessageInfo:
     metadata: dict[str, Any] | None = attrs.field(repr=False)
 
 
+@attrs.frozen(kw_only=True)
+class QueueInfo:
+    """A queue with messages that wait (delayed ones included); *oldest* is the order time of the first."""
+
+    tenant_id: str
+    queue_id: str
+    waiting: int
+    oldest: datetime
+
+
+@attrs.frozen(kw_only=True)
+class InflightInfo:
+    """A delivery under way: whose it is and until when."""
+
+    tenant_id: str
+    queue_id: str
+    message_id: str
+    token: str
+    attempt: int
+    deliveries: int
+    worker_id: str
+    since: datetime
+    deadline: datetime
+
+
 def moment(ms: float) -> datetime:
     """An aware datetime of a stored time."""
     return datetime.fromtimestamp(ms / 1000, UTC)

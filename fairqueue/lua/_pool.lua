@@ -36,6 +36,20 @@ function Pool.give_back(packed, now)
   Draft.count('given_back')
 end
 
+-- Takes one message out of the list; its slots are free and its turn is not charged. Returns its order time.
+function Pool.withdraw(s, member, now)
+  for _, packed in ipairs(redis.call('LRANGE', Pool.list(s.pool), 0, -1)) do
+    local entry = cmsgpack.unpack(packed)
+    if entry[2] == member and entry[1] == s.name then
+      Draft.leave('LREM', Pool.list(s.pool), 1, packed)
+      Policy.refund(Clock.of(s.pool), s.tenant)
+      Slots.free(s, now)
+      return entry[3]
+    end
+  end
+  error('dispatched message is in no worker queue: ' .. Streams.key(s, member))
+end
+
 -- Work that is left ready wakes one waiting process of its worker queue; that one wakes the next.
 -- So does an earliest due time that is new, since those who wait sleep until the one they know.
 -- Runs after commit(): who wakes must find the work.

@@ -12,6 +12,8 @@ from fairqueue.keys import Keys, group_key, message_key
 if TYPE_CHECKING:
     from fairqueue.scripts import Scripts
 
+CHUNK = 500
+
 
 @attrs.frozen
 class State:
@@ -60,6 +62,53 @@ class State:
         return int(
             self.scripts.call("queue_length", self.keys.root(shard), prefix=f"{quote(tenant_id)}/{quote(queue_id)}/")
         )
+
+    def queues(self, shard: int, tenant_id: str | None, after: str, limit: int) -> list[tuple[str, int, float]]:
+        """Name (tenant/queue, encoded), messages and oldest order time of queues with messages, by name."""
+        prefix = "" if tenant_id is None else quote(tenant_id) + "/"
+        reply = self.scripts.call("list_queues", self.keys.root(shard), prefix=prefix, after=after, limit=limit)
+        return [(reply[i].decode(), reply[i + 1], float(reply[i + 2])) for i in range(0, len(reply), 3)]
+
+    def tenants(self, shard: int, after: str, limit: int) -> list[str]:
+        """Tenants with messages that wait, encoded, by name."""
+        return [
+            name.decode() for name in self.scripts.call("list_tenants", self.keys.root(shard), after=after, limit=limit)
+        ]
+
+    def peek(self, shard: int, tenant_id: str, queue_id: str, limit: int) -> list[Any]:
+        """State, key and record of the next messages of a queue."""
+        prefix = f"{quote(tenant_id)}/{quote(queue_id)}/"
+        reply: list[Any] = self.scripts.call("peek", self.keys.root(shard), prefix=prefix, limit=limit)
+        return reply
+
+    def purge(self, shard: int, prefix: str) -> int:
+        """End every message that waits under a prefix; how many."""
+        total = 0
+        while True:
+            gone: int = self.scripts.call("purge_queue", self.keys.root(shard), prefix=prefix, limit=CHUNK)
+            total += gone
+            if gone < CHUNK:
+                return total
+
+    def cancel(self, shard: int, tenant_id: str, queue_id: str, message_id: str) -> bool:
+        """End a message that nobody has taken."""
+        key = message_key(tenant_id, queue_id, message_id)
+        return bool(self.scripts.call("cancel", self.keys.root(shard), key=key))
+
+    def holders(self, shard: int, name: str, group_id: str | tuple[str, ...]) -> list[str]:
+        """Keys of the messages that hold a slot."""
+        reply = self.scripts.call("holders", self.keys.root(shard), group=group_key(name, group_id))
+        return [key.decode() for key in reply]
+
+    def blocking(self, shard: int, tenant_id: str, queue_id: str) -> list[str]:
+        """Full groups that hold a queue back, encoded."""
+        prefix = f"{quote(tenant_id)}/{quote(queue_id)}/"
+        return [group.decode() for group in self.scripts.call("blocking", self.keys.root(shard), prefix=prefix)]
+
+    def leases(self, shard: int, after: int, limit: int) -> list[Any]:
+        """Key, deadline, token, attempt, deliveries, since, worker of deliveries under way."""
+        reply: list[Any] = self.scripts.call("list_leases", self.keys.root(shard), after=after, limit=limit)
+        return reply
 
     def whereabouts(self, shard: int, tenant_id: str, queue_id: str, message_id: str) -> list[Any]:
         """State, record and deadline of a message; empty when it does not live."""

@@ -50,3 +50,12 @@ class WorkerQueueStore:
                 self.keys.root(shard), lambda _: ("LLEN", self.keys.worker_queue(shard, name)), repeatable=True
             )
         )
+
+    def peek(self, shard: int, name: str, limit: int) -> list[str]:
+        """Keys of the messages in it, in the order they will be taken."""
+        reply = self.scripts.call("list_queue", self.keys.root(shard), pool=quote(name), limit=limit)
+        return [key.decode() for key in reply]
+
+    def withdraw(self, shard: int, message_key: str) -> bool:
+        """Give one message of it back to its place."""
+        return bool(self.scripts.call("withdraw", self.keys.root(shard), key=message_key))

@@ -1,0 +1,1 @@
+"""What an application asks of a queue that runs, one noun a file."""

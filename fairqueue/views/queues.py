@@ -1,0 +1,70 @@
+"""``q.queues``: what waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from fairqueue.ids import check_id, quote, unquote
+from fairqueue.message import MessageInfo, QueueInfo, moment, read_info
+from fairqueue.views.page import MAX_PAGE, Page, page_size, paged
+
+if TYPE_CHECKING:
+    from fairqueue.payload import Codec
+    from fairqueue.resolver import Resolver
+    from fairqueue.store.state import State
+
+
+@attrs.frozen
+class Queues:
+    """``q.queues``."""
+
+    _resolver: Resolver
+    _state: State
+    _codec: Codec
+    _shards: range
+
+    def length(self, tenant_id: str, queue_id: str = "default") -> int:
+        """Messages that wait in a queue, delayed ones included; not those dispatched or leased."""
+        check_id("queue_id", queue_id)
+        return self._state.length(self._resolver.shard(tenant_id), tenant_id, queue_id)
+
+    def count(self) -> int:
+        """Queues with messages that wait."""
+        total, cursor = 0, None
+        while True:
+            page = self.list(limit=MAX_PAGE, cursor=cursor)
+            total, cursor = total + len(page.items), page.cursor
+            if cursor is None:
+                return total
+
+    def peek(self, tenant_id: str, queue_id: str = "default", *, limit: int = 10) -> list[MessageInfo]:
+        """The next messages of a queue in their order, untouched."""
+        check_id("queue_id", queue_id)
+        reply = self._state.peek(self._resolver.shard(tenant_id), tenant_id, queue_id, page_size(limit))
+        return [
+            read_info(reply[i + 1].decode(), [reply[i], reply[i + 2]], self._codec) for i in range(0, len(reply), 3)
+        ]
+
+    def purge(self, tenant_id: str, queue_id: str = "default") -> int:
+        """End every message that waits in a queue; how many. Those dispatched or leased go on."""
+        check_id("queue_id", queue_id)
+        return self._state.purge(self._resolver.shard(tenant_id), f"{quote(tenant_id)}/{quote(queue_id)}/")
+
+    def list(self, tenant_id: str | None = None, *, limit: int = 100, cursor: str | None = None) -> Page[QueueInfo]:
+        """Queues with messages that wait, of one tenant or of all, by name; go on with the page's ``cursor``."""
+        shards = self._shards if tenant_id is None else [self._resolver.shard(tenant_id)]
+
+        def read(shard: int, after: str, n: int) -> list[tuple[str, QueueInfo]]:
+            return [
+                (name, _queue_info(name, waiting, oldest))
+                for name, waiting, oldest in self._state.queues(shard, tenant_id, after, n)
+            ]
+
+        return paged(shards, cursor, limit, read)
+
+
+def _queue_info(name: str, waiting: int, oldest: float) -> QueueInfo:
+    tenant, queue = name.split("/")
+    return QueueInfo(tenant_id=unquote(tenant), queue_id=unquote(queue), waiting=waiting, oldest=moment(oldest))
