@@ -1,10 +1,13 @@
--- list_dead: a page of a tenant's dead letters, the oldest first.
--- args   now options tenant after limit
--- gives  key and record of each
+-- list_dead: a tenant's dead letters that died up to a time, the oldest first, a page at a time.
+-- args   now options tenant before after limit
+--        before: ms since the epoch, '' means any; after: how many to pass over
+-- gives  how many there are in all, then key and record of each
 -- uses   shard
-local keys = redis.call('ZRANGE', root .. ':dead:' .. tenant, after, after + limit - 1)
-if #keys == 0 then return {} end
-local raws, out = redis.call('HMGET', root .. ':messages', unpack(keys)), {}
+local dead = root .. ':dead:' .. tenant
+if before == '' then before = '+inf' end
+local keys = redis.call('ZRANGEBYSCORE', dead, '-inf', before, 'LIMIT', after, limit)
+local raws = #keys > 0 and redis.call('HMGET', root .. ':messages', unpack(keys)) or {}
+local out = {redis.call('ZCOUNT', dead, '-inf', before)}
 for i, key in ipairs(keys) do
   out[#out + 1] = key
   out[#out + 1] = raws[i]

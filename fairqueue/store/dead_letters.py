@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from fairqueue.ids import quote
+from fairqueue.keys import message_key
 from fairqueue.message import DeadLetter, read_dead_letter
 
 if TYPE_CHECKING:
@@ -32,10 +33,21 @@ class DeadLetterStore:
         key = self.keys.dead(shard, tenant_id)
         return int(self.scripts.connection.call(key, lambda _: ("ZCARD", key), repeatable=True))
 
-    def page(self, shard: int, tenant_id: str, *, after: int, limit: int) -> list[DeadLetter]:
-        """Letters from place *after* on, the oldest first."""
-        reply = self.scripts.call("list_dead", self.keys.root(shard), tenant=quote(tenant_id), after=after, limit=limit)
-        return [read_dead_letter(reply[i], reply[i + 1], self.codec) for i in range(0, len(reply), 2)]
+    def page(
+        self, shard: int, tenant_id: str, *, after: int, limit: int, before_ms: int | None = None
+    ) -> tuple[int, list[DeadLetter]]:
+        """How many died up to a time (None: any), and those from place *after* on, the oldest first."""
+        before = "" if before_ms is None else before_ms
+        total, *rows = self.scripts.call(
+            "list_dead", self.keys.root(shard), tenant=quote(tenant_id), before=before, after=after, limit=limit
+        )
+        return total, [read_dead_letter(rows[i], rows[i + 1], self.codec) for i in range(0, len(rows), 2)]
+
+    def find(self, shard: int, tenant_id: str, queue_id: str, message_id: str) -> DeadLetter | None:
+        """One letter; None when the message is not dead."""
+        key = message_key(tenant_id, queue_id, message_id)
+        reply = self.scripts.call("find", self.keys.root(shard), key=key)
+        return read_dead_letter(key.encode(), reply[1], self.codec) if reply and reply[0] == b"dead" else None
 
     def redrive(self, shard: int, message_keys: Sequence[str]) -> list[bool]:
         """Move letters back to their queues; False where one was not dead."""

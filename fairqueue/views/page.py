@@ -27,6 +27,10 @@ class Page(Generic[T]):
         """The items of this page."""
         return iter(self.items)
 
+    def __getitem__(self, i: int) -> T:
+        """One item of this page."""
+        return self.items[i]
+
     def __len__(self) -> int:
         """Items of this page."""
         return len(self.items)

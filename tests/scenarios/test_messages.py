@@ -137,6 +137,35 @@ def test_redrive_moves_a_letter_back_once(make_queue, redis_client, namespace):
     assert leftovers(redis_client, namespace) == []
 
 
+def test_redrive_all_moves_what_is_dead_now(make_queue):
+    """Each letter once, in chunks, by filter; one that dies again meanwhile is not moved twice (C23, reduced)."""
+    q = make_queue(retry=NoRetry())
+    q.enqueue_batch(range(250), tenant_id="t")
+    for delivery in q.receive(max_messages=500):
+        delivery.fail(f"{delivery.payload % 2}")
+    page = q.dead_letters.list("t", limit=200)
+    assert (len(page), len(q.dead_letters.list("t", limit=200, cursor=page.cursor))) == (200, 50)
+
+    assert q.dead_letters.redrive_all("t", where=lambda letter: letter.last_error == "error: 1") == 125
+    assert q.dead_letters.count("t") == 125
+    for delivery in q.receive(max_messages=500):
+        delivery.fail("again")
+    assert q.dead_letters.redrive_all("t") == 250
+    assert q.dead_letters.redrive_all("t") == 0
+    assert len(q.receive(max_messages=500)) == 250
+    assert q.audit() == []
+
+
+def test_a_letter_can_be_read_alone(make_queue):
+    """get() gives one letter, and None for what is not dead."""
+    q = make_queue()
+    q.enqueue("x", tenant_id="t", message_id="m")
+    assert q.dead_letters.get("t", "default", "m") is None
+    q.receive()[0].fail("bad")
+    letter = q.dead_letters.get("t", "default", "m")
+    assert (letter.payload, letter.reason, letter.last_error) == ("x", "no retry policy", "error: bad")
+
+
 def test_purge_keeps_what_is_younger(make_queue):
     """Only letters dead for longer than older_than go."""
     q = make_queue()
