@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -55,12 +56,18 @@ if TYPE_CHECKING:
     import redis
     from redis.cluster import RedisCluster
 
+_LIVE: weakref.WeakSet[FairQueue] = weakref.WeakSet()
+
 
 class FairQueue:
     """A fair message queue: tenants own queues, and are served in fair turn within their limits.
 
     The constructor opens nothing and starts nothing. *client* stays the caller's, who closes it.
     """
+
+    _lock: threading.Lock
+    _loops: list[Loop]
+    _wakeups: Wakeups | None
 
     def __init__(
         self,
@@ -82,9 +89,8 @@ class FairQueue:
         self.names = Names()
         self.url: str | None = None
         self._owned: list[Any] = []
-        self._loops: list[Loop] = []
-        self._wakeups: tuple[int, Wakeups] | None = None
-        self._lock = threading.Lock()
+        self._after_fork()
+        _LIVE.add(self)
 
         scripts = Scripts(Connection(client), self.clock.now_ms, self._script_options())
         codec = Codec(self.options.payload_type, self.options.validate_on_enqueue, self.options.max_payload_bytes)
@@ -233,9 +239,9 @@ class FairQueue:
     def close(self) -> None:
         """Stop, and close what this queue opened itself."""
         self.stop()
-        if self._wakeups is not None and self._wakeups[0] == os.getpid():
-            self._wakeups[1].close()
-        self._wakeups = None
+        if self._wakeups is not None:
+            self._wakeups.close()
+            self._wakeups = None
         while self._owned:
             thing = self._owned.pop(0)
             if isinstance(thing, EmbeddedServer):
@@ -280,10 +286,15 @@ class FairQueue:
     def wakeups(self) -> Wakeups:
         """This process's subscription."""
         with self._lock:
-            if self._wakeups is None or self._wakeups[0] != os.getpid():
-                channel = self.keys.channel(self.names.next())
-                self._wakeups = (os.getpid(), Wakeups(self.client, channel, self.events))
-            return self._wakeups[1]
+            if self._wakeups is None:
+                self._wakeups = Wakeups(self.client, self.keys.channel(self.names.next()), self.events)
+            return self._wakeups
+
+    def _after_fork(self) -> None:
+        """A child has none of its parent's threads, and must not wait for a lock that one of them held."""
+        self._lock = threading.Lock()
+        self._loops = []
+        self._wakeups = None
 
     def _script_options(self) -> bytes:
         limits = {g.name: g.default_limit for g in self.options.concurrency_groups if g.default_limit is not None}
@@ -301,6 +312,14 @@ class FairQueue:
             return now
         seconds_, micros = self._scripts.connection.call(self.keys.root(0), lambda _: ("TIME",), repeatable=True)
         return int(seconds_) * 1000 + int(micros) // 1000
+
+
+def _after_fork_in_child() -> None:
+    for queue in list(_LIVE):
+        queue._after_fork()  # noqa: SLF001 - ours
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _refuse_unbuilt(options: FairQueueOptions) -> None:

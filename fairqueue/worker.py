@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -88,9 +89,15 @@ class Worker:
         self._capacity = self._threads + whole("prefetch", prefetch, minimum=0, maximum=1000)
         self._grace = seconds("grace", grace, error=ConfigurationError)
         self._dispatch = dispatch
+        self._failures = Failures("fairqueue.worker", q.events)
+        self._reset()
+
+    def _reset(self) -> None:
+        """As before the first start; nothing of an earlier run, or of a parent process, is kept."""
+        self._pid = os.getpid()
         self._inbox: SimpleQueue[Delivery | None] = SimpleQueue()
         self._done: SimpleQueue[_Done | None] = SimpleQueue()
-        self._asking = [_Asking(shard, name) for shard in q.shards for name in self._names]
+        self._asking = [_Asking(shard, name) for shard in self._q.shards for name in self._names]
         self._held: dict[str, Delivery] = {}  # by token; the fetcher adds and removes, the beater reads copies
         self._begun: dict[str, float] = {}  # by token; when its handler began
         self._draining = threading.Event()  # take no more, start no more
@@ -98,7 +105,6 @@ class Worker:
         self._ended = threading.Event()  # the fetcher has settled everything
         self._pool: list[threading.Thread] = []
         self._others: list[threading.Thread] = []
-        self._failures = Failures("fairqueue.worker", q.events)
         self._deadline = float("inf")
 
     # -- life
@@ -120,16 +126,14 @@ class Worker:
 
     def start(self) -> None:
         """Start the threads and return."""
-        if self._pool:
+        if self._pool and self._pid == os.getpid():
             return
+        if self._pid != os.getpid() or self._ended.is_set():
+            self._reset()
         for shard in self._q.shards:
             self._q.opened(shard)
         if self._dispatch:
             self._q.start()
-        self._draining.clear()
-        self._hurry.clear()
-        self._ended.clear()
-        self._deadline = float("inf")
         self._q.wakeups().register(self._wake)
         self._pool = [self._thread(self._work, f"fairqueue.worker-{i}") for i in range(self._threads)]
         self._others = [
@@ -139,7 +143,7 @@ class Worker:
 
     def stop(self, timeout: float | timedelta | None = None) -> None:
         """Take no more, wait for running handlers (*timeout*, else grace), give the rest back, end the threads."""
-        if not self._pool:
+        if not self._pool or self._pid != os.getpid():
             return
         self._deadline = time.monotonic() + (self._grace if timeout is None else seconds("timeout", timeout))
         self._draining.set()
