@@ -55,9 +55,10 @@ end
 -- Runs after commit(): who wakes must find the work.
 function Pool.wake(now)
   for pool, c in pairs(Clock.by_pool) do
-    local due = Streams.delayed(pool)
-    local earliest = due:first()
-    if c.act:first() or (earliest and due.change[earliest]) then
+    local waits = redis.call('EXISTS', Pool.idle(pool)) == 1
+    local due = waits and Streams.delayed(pool)
+    local earliest = waits and due:first()
+    if waits and (c.act:first() or (earliest and due.change[earliest])) then
       while true do
         local idle = redis.call('ZPOPMIN', Pool.idle(pool))
         if not idle[1] then break end
