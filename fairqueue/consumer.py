@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fairqueue.delivery import Crew
     from fairqueue.opening import Opening
     from fairqueue.resolver import Names, Resolver
+    from fairqueue.store.inflight import Step
     from fairqueue.store.state import State
     from fairqueue.waiting import Wakeups
 
@@ -63,22 +64,27 @@ class Consumer:
         found: list[Delivery] = []
         next_due: float | None = None
         for shard in self.shards:
-            step = self.crew.inflight.step(
-                self.opened(shard),
-                worker_queue,
-                want=n - len(found),
-                call_id=self.names.next(),
-                timeout_ms=self.crew.timeout_ms,
-                worker=self.names.process,
-                channel=channel,
-                look_ms=int(LOOK * 1000),
-            )
+            step = self._step(shard, worker_queue, n - len(found), channel)
+            while step.more and not step.leases:  # that call only parked what is blocked
+                step = self._step(shard, worker_queue, n - len(found), channel)
             if step.next_due is not None:
                 next_due = step.next_due if next_due is None else min(next_due, step.next_due)
             found += self.deliveries(step.leases, shard)
             if len(found) >= n:
                 break
         return found, next_due
+
+    def _step(self, shard: int, worker_queue: str, n: int, channel: str) -> Step:
+        return self.crew.inflight.step(
+            self.opened(shard),
+            worker_queue,
+            want=n,
+            call_id=self.names.next(),
+            timeout_ms=self.crew.timeout_ms,
+            worker=self.names.process,
+            channel=channel,
+            look_ms=int(LOOK * 1000),
+        )
 
     def deliveries(self, leases: Iterable[Lease], shard: int) -> list[Delivery]:
         """Deliveries of leases; what cannot be read goes to the dead letters, its bytes kept."""

@@ -173,6 +173,8 @@ class Worker:
         for asking in self._asking:
             self._q.opened(asking.shard)
             leases = self._step(asking, [], self._threads - handled, register=False)
+            while not leases and asking.more:  # that call only parked what is blocked
+                leases = self._step(asking, [], self._threads - handled, register=False)
             done = []
             for delivery in self._q.consumer.deliveries(leases, asking.shard):
                 done.append(self._handle(delivery))
