@@ -44,6 +44,10 @@ class Proxy:
         self._listener.close()
         self.drop_all()
 
+    def forward_to(self, upstream: str) -> None:
+        """Another server from now on."""
+        self._upstream = urlsplit(upstream)
+
     def drop_all(self) -> None:
         """Close every connection."""
         with self._lock:
@@ -66,7 +70,11 @@ class Proxy:
     def _connect(self) -> socket.socket:
         if self._upstream.scheme == "unix":
             upstream = socket.socket(socket.AF_UNIX)
-            upstream.connect(self._upstream.path)
+            try:
+                upstream.connect(self._upstream.path)
+            except OSError:
+                upstream.close()
+                raise
             return upstream
         return socket.create_connection((self._upstream.hostname or "localhost", self._upstream.port or 6379))
 
@@ -80,7 +88,11 @@ class Proxy:
             except OSError:
                 return
             client.setblocking(True)
-            upstream = self._connect()
+            try:
+                upstream = self._connect()
+            except OSError:
+                client.close()
+                continue
             with self._lock:
                 self._sockets |= {client, upstream}
             thread = threading.Thread(target=self._serve, args=(client, upstream), daemon=True)

@@ -1,0 +1,55 @@
+"""A worker process for tests: python -m tests.worker_process URL NAMESPACE '{"threads": 4, ...}'.
+
+What a handler does stands in the payload: {"sleep": s}, {"exit": code}, {"count": key, "sleep": s}.
+Each start is written to the list <namespace>:started, each end to <namespace>:ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+import redis
+
+from fairqueue import ConcurrencyGroup, FairQueue, Worker
+
+COUNT = """
+local now = redis.call('INCR', KEYS[1])
+local most = tonumber(redis.call('GET', KEYS[1] .. ':most') or 0)
+if now > most then redis.call('SET', KEYS[1] .. ':most', now) end
+"""
+
+
+def main(url: str, namespace: str, settings: str) -> None:
+    options = json.loads(settings)
+    threads, prefetch, grace = options.pop("threads", 4), options.pop("prefetch", 0), options.pop("grace", 30)
+    limit = options.pop("limit", None)
+    groups = [ConcurrencyGroup(name="t", group_id=lambda m: m.tenant_id, default_limit=limit)]
+    notes = redis.Redis.from_url(url)
+    count = notes.register_script(COUNT)
+
+    def handle(delivery):
+        note = f"{delivery.id} {delivery.attempt} {os.getpid()}"
+        notes.rpush(f"{namespace}:started", note)
+        what = delivery.payload or {}
+        if "exit" in what:
+            os._exit(what["exit"])
+        if "count" in what:
+            count(keys=[what["count"]])
+        time.sleep(what.get("sleep", 0))
+        if "count" in what:
+            notes.decr(what["count"])
+        notes.rpush(f"{namespace}:ended", note)
+
+    q = FairQueue.connect(url, namespace=namespace, concurrency_groups=groups, **options)
+    worker = Worker(q, handle, threads=threads, prefetch=prefetch, grace=grace)
+    notes.incr(f"{namespace}:up")
+    worker.run()
+    q.close()
+    notes.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
