@@ -1,6 +1,7 @@
 -- dispatch: move messages to a worker queue, ahead of those who take them.
 -- args   now options pool n depth
 -- gives  messages moved, ms until the earliest delayed stream is due (or -1)
+-- frees  works on a full server
 -- uses   shard clock record draft streams slots waiters policy living pool dispatch
 now = clock_ms(now)
 local room = math.min(tonumber(n), tonumber(depth) - redis.call('LLEN', Pool.list(pool)))

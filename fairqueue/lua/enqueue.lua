@@ -17,8 +17,9 @@ for n, key in ipairs(keys) do
   local s, id, due, body = streams[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local there = Living.messages():get(key)
   if there then
-    local r = Record.read(there)
-    out[n] = not created[key] and string.sub(r.body, 1, #call_id) == call_id and 1 or 0    -- this call, sent again
+    out[n] = string.sub(Record.read(there).body, 1, #call_id) == call_id and 1 or 0    -- 1: this call, sent again
+  elseif created[key] then
+    out[n] = 0
   elseif O.dedupe and O.dedupe > 0 and redis.call('EXISTS', root .. ':ended:' .. key) == 1 then
     out[n] = 0
   else
