@@ -29,7 +29,7 @@ def test_headers_tell_the_truth(name):
     for arg in script.args[2:]:
         assert re.search(rf"\b{arg}\b", code), f"{arg} is not used"
     assert ("-- rest" in text) == bool(re.search(r"\brest\b", code))
-    assert "-- gives" in text or name == "set_limit"
+    assert "-- gives" in text
 
 
 def test_every_piece_is_used():
