@@ -162,7 +162,7 @@ class Run:
         self.q.client.script_flush()
 
     def drain(self):
-        for (name, group_id) in self.limits:
+        for name, group_id in self.limits:
             self.q.groups.clear_limit(name, group_id)
         for tenant in TENANTS:
             self.q.tenants.set(tenant, weight=None)
