@@ -90,3 +90,10 @@ def shard(request, redis_client, namespace, clock):
     yield made
     if not request.node.get_closest_marker("broken"):
         assert made.audit() == []
+
+
+def pytest_collection_modifyitems(items):
+    """The scripts run on every kind of server."""
+    for item in items:
+        if item.path.parent.name == "lua":
+            item.add_marker(pytest.mark.server)
