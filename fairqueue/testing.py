@@ -82,6 +82,11 @@ class FlakyRedis(redis.Redis):
         settings = {**pool.connection_kwargs, "retry": Retry(NoBackoff(), 0)}
         super().__init__(connection_pool=redis.ConnectionPool(connection_class=Flaky, **settings))
 
+    def close(self) -> None:
+        """Close its connections."""
+        super().close()
+        self.connection_pool.disconnect()
+
     def go_down(self) -> None:
         """Every command fails from now on, unsent."""
         with self._guard:
