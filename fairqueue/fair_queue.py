@@ -20,6 +20,7 @@ from fairqueue.durations import seconds, to_ms, whole
 from fairqueue.embedded import EmbeddedServer
 from fairqueue.errors import ConfigurationError, InvalidArgument
 from fairqueue.events import Events, Hook
+from fairqueue.extension import Extension
 from fairqueue.ids import check_id, quote
 from fairqueue.keys import Keys
 from fairqueue.loops import Loop
@@ -31,7 +32,7 @@ from fairqueue.producer import Producer
 from fairqueue.reclaimer import Reclaimer
 from fairqueue.resolver import Names, Resolver
 from fairqueue.scheduler import Fair
-from fairqueue.scripts import Scripts
+from fairqueue.scripts import PIECES, Scripts
 from fairqueue.settlement import Settler
 from fairqueue.store.dead_letters import DeadLetterStore
 from fairqueue.store.inflight import Inflight
@@ -76,9 +77,9 @@ class FairQueue:
         *,
         hooks: Iterable[Hook] = (),
         clock: Clock | None = None,
-        owner: str = "fairqueue",
+        extension: Extension | None = None,
     ) -> None:
-        """Args: *hooks* are told of events; *clock* is for tests."""
+        """Args: *hooks* are told of events; *clock* is for tests; *extension* for libraries that stand on this one."""
         self.options = options or FairQueueOptions()
         _refuse_unbuilt(self.options)
         self.client = client
@@ -92,23 +93,27 @@ class FairQueue:
         self._after_fork()
         _LIVE.add(self)
 
-        scripts = Scripts(Connection(client), self.clock.now_ms, self._script_options())
+        extension = extension or Extension()
+        scripts = Scripts(
+            Connection(client), self.clock.now_ms, self._script_options(extension), (*PIECES, *extension.pieces)
+        )
         codec = Codec(self.options.payload_type, self.options.validate_on_enqueue, self.options.max_payload_bytes)
         self._scripts = scripts
         self._state = State(self.keys, scripts)
         self._worker_queues = WorkerQueueStore(self.keys, scripts)
         self.leases = Inflight(self.keys, scripts)
-        self.settler = Settler(self.options, self.leases, self.events)
+        retry_of = extension.retry_of or (lambda _: self.options.retry)
+        self.settler = Settler(self.options, retry_of, self.leases, self.events)
         self.crew = Crew(self.leases, self.settler, codec, to_ms(self.options.timeout))
         self.resolver = Resolver(self.options, codec, self.names)
-        self.opened = Opening(self.keys, scripts, self.options.shard_count, owner)
+        self.opened = Opening(self.keys, scripts, self.options.shard_count, extension.owner)
         self._producer = Producer(self.resolver, Intake(self.keys, scripts), self.opened, self.events)
         self.consumer = Consumer(
             self.crew, self.names, self.resolver, self._state, self.opened, self.shards, self.wakeups
         )
 
         self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards)
-        self.reclaimer = Reclaimer(self.options, self.leases, self._worker_queues, self.shards, self.events)
+        self.reclaimer = Reclaimer(self.options, retry_of, self.leases, self._worker_queues, self.shards, self.events)
         self.sweeper = Sweeper(self.keys, scripts, self.shards, self.options.sweep_interval)
 
         self.queues = Queues(self.resolver, self._state, codec, self.shards)
@@ -296,13 +301,15 @@ class FairQueue:
         self._loops = []
         self._wakeups = None
 
-    def _script_options(self) -> bytes:
+    def _script_options(self, extension: Extension) -> bytes:
         limits = {g.name: g.default_limit for g in self.options.concurrency_groups if g.default_limit is not None}
         return msgspec.msgpack.encode(
             {
                 "limits": {quote(name): limit for name, limit in limits.items()},
                 "dead_letters": self.options.dead_letters,
                 "dedupe": to_ms(seconds("dedupe_window", self.options.dedupe_window)),
+                "round_robin": self.options.tenant_order == "round_robin",
+                **extension.settings,
             }
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -46,6 +46,11 @@ def _is(kind: Any, need: str) -> Callable[[object, attrs.Attribute[Any], object]
             raise ConfigurationError(f"{field.name}={shown(value)} is not allowed: {need} is needed")
 
     return validate
+
+
+def _is_order(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    if value not in ("oldest", "round_robin"):
+        raise ConfigurationError(f"{field.name}={shown(value)} is not allowed: 'oldest' or 'round_robin' is needed")
 
 
 @attrs.frozen(kw_only=True)
@@ -115,6 +120,8 @@ class FairQueueOptions:
     scheduler: Policy | Scheduler = attrs.field(
         factory=Fair, validator=_is((Policy, Scheduler), "a policy such as Fair(), or an object with select(view)")
     )
+    #: Which of a tenant's queues is next: the one with the oldest head, or each in turn ("round_robin").
+    tenant_order: Literal["oldest", "round_robin"] = attrs.field(default="oldest", validator=_is_order)
     #: Limits on what runs at once; a message takes a slot in each.
     concurrency_groups: tuple[ConcurrencyGroup, ...] = attrs.field(default=(), converter=_groups)
     #: Which pool of workers a message is for: a name, or a function of the message, asked at enqueue.

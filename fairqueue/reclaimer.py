@@ -9,10 +9,11 @@ from fairqueue.keys import split_message_key
 from fairqueue.retry import Dead, on_expiry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fairqueue.events import Events
     from fairqueue.options import FairQueueOptions
+    from fairqueue.retry import RetryPolicy
     from fairqueue.store.inflight import Expired, Inflight
     from fairqueue.store.worker_queues import WorkerQueueStore
 
@@ -25,6 +26,7 @@ class Reclaimer:
     def __init__(
         self,
         options: FairQueueOptions,
+        retry_of: Callable[[str], RetryPolicy | None],
         inflight: Inflight,
         queues: WorkerQueueStore,
         shards: Sequence[int],
@@ -32,6 +34,7 @@ class Reclaimer:
     ) -> None:
         """Collaborators are handed in."""
         self._options = options
+        self._retry_of = retry_of
         self._inflight = inflight
         self._queues = queues
         self._shards = shards
@@ -52,7 +55,7 @@ class Reclaimer:
             verdicts = []
             for lease in expired:
                 verdict = on_expiry(
-                    self._options.retry,
+                    self._retry_of(lease.key),
                     attempt=lease.attempt,
                     deliveries=lease.deliveries,
                     max_deliveries=self._options.max_deliveries,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fairqueue.connection import Connection
 
 _HEADER = re.compile(r"^-- (args|rest|gives|frees|grows|uses)\s+(.*)$", re.MULTILINE)
+#: What stands for the pieces that scripts name by their part.
+PIECES = (("policy", "policy_fair"),)
 # A first write that frees (here: nothing) lifts the server's memory check for the rest of a script.
 _RUN_WHEN_FULL = "redis.call('DEL', KEYS[1] .. ':nothing')\n"
 
@@ -37,19 +39,20 @@ class Script:
     again: int | None  # place of the argument that says "sent again"
 
 
-def read_piece(name: str, package: str = "fairqueue") -> str:
-    """The text of one ``.lua`` file."""
-    return (resources.files(package) / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+def read(name: str, prefix: str = "") -> str:
+    """The text of one ``.lua`` file of fairqueue, or of the package named before a slash."""
+    package, _, stem = name.rpartition("/")
+    return (resources.files(package or "fairqueue") / "lua" / f"{prefix}{stem}.lua").read_text(encoding="utf-8")
 
 
 @cache
 def load(name: str, swap: tuple[tuple[str, str], ...] = ()) -> Script:
     """Assemble a script; *swap* puts other pieces in the place of named ones (``("policy", "policy_drr")``)."""
-    body = read_piece(name)
+    body = read(name)
     header = {kind: text.strip() for kind, text in _HEADER.findall(body)}
     args = tuple(header.get("args", "").split())
     places = dict(swap)
-    pieces = [read_piece("_" + places.get(piece, piece)) for piece in header.get("uses", "").split()]
+    pieces = [read(places.get(piece, piece), "_") for piece in header.get("uses", "").split()]
     prelude = f"local {', '.join(args)} = {', '.join(f'ARGV[{i + 1}]' for i in range(len(args)))}\n"
     if "rest" in header:
         prelude += f"local rest = {len(args) + 1}\n"
@@ -65,7 +68,7 @@ class Scripts:
     connection: Connection
     now_ms: Callable[[], int | None]
     options: bytes
-    swap: tuple[tuple[str, str], ...] = (("policy", "policy_fair"),)
+    swap: tuple[tuple[str, str], ...] = PIECES
 
     def call(
         self, name: str, root: str, rest: Sequence[Argument] = (), *, repeatable: bool = True, **args: Argument

@@ -13,10 +13,12 @@ from fairqueue.retry import Dead, decide
 from fairqueue.store.inflight import Settlement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
 
     from fairqueue.events import Events
     from fairqueue.options import FairQueueOptions
+    from fairqueue.retry import RetryPolicy
     from fairqueue.store.inflight import Inflight
 
 TEXT_BYTES = 4096  # of an error that are kept with a message
@@ -39,9 +41,16 @@ def describe(error: object) -> tuple[str, str]:
 class Settler:
     """Decides and carries out how deliveries end."""
 
-    def __init__(self, options: FairQueueOptions, inflight: Inflight, told: Events) -> None:
+    def __init__(
+        self,
+        options: FairQueueOptions,
+        retry_of: Callable[[str], RetryPolicy | None],
+        inflight: Inflight,
+        told: Events,
+    ) -> None:
         """Collaborators are handed in."""
         self._options = options
+        self._retry_of = retry_of
         self._inflight = inflight
         self._events = told
         self._done: OrderedDict[str, None] = OrderedDict()
@@ -72,7 +81,7 @@ class Settler:
             delay = seconds("retry_in", retry_in)
         else:
             verdict = decide(
-                self._options.retry,
+                self._retry_of(key),
                 attempt=attempt,
                 deliveries=deliveries,
                 max_deliveries=limit,

@@ -29,7 +29,7 @@ local function dispatch(pool, n, now)
       s.messages:rem(member)
       Slots.take(s)
       Policy.charge(c, tenant, via_lane)
-      Streams.place(s, now, 'ready')
+      Streams.place(s, now, 'ready', true)
       out[#out + 1] = {s, member, due}
       n = n - 1
     end

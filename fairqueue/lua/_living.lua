@@ -23,11 +23,13 @@ function Living.drop(l, now)
   Slots.free(Streams.of(l.stream), now)
 end
 
--- Runs in every script that ends a message. (batchqueue puts its own piece in its place.)
-function Living.over(s, key, how, dead)
+-- Runs in every script that ends a message; `note` is what is known of it: attempt, deliveries, reason,
+-- kind, text (of a failure, or the result); dead when its record is kept.
+function Living.over(s, key, how, now, note)
+  on_end(s, key, how, now, note or {})
   Clock.living(s.pool, -1)
   Draft.count(how)
-  if dead then return end
+  if note and note.dead then return end
   Living.messages():set(key, nil)
   if O.dedupe and O.dedupe > 0 then
     Draft.home('SET', root .. ':ended:' .. key, how, 'PX', O.dedupe)
@@ -50,9 +52,9 @@ function Living.back(l, now, order, changed)
   Streams.add(s, member, at, now)
 end
 
-function Living.complete(l, now)
+function Living.complete(l, now, result)
   local s = Streams.of(l.stream)
-  Living.over(s, l.key, 'completed')
+  Living.over(s, l.key, 'completed', now, {attempt = l.attempt, deliveries = l.deliveries, text = result})
   Living.drop(l, now)
 end
 
@@ -69,8 +71,9 @@ end
 -- To the tenant's dead letters; or, where those are off, gone.
 function Living.bury(l, now, reason, kind, text)
   local s = Streams.of(l.stream)
+  local note = {attempt = l.attempt, deliveries = l.deliveries, reason = reason, kind = kind, text = text}
   if not O.dead_letters then
-    Living.over(s, l.key, 'discarded')
+    Living.over(s, l.key, 'discarded', now, note)
   else
     local r = Record.read(Living.messages():get(l.key))
     r.deliveries, r.state = l.deliveries, Record.DEAD
@@ -78,7 +81,8 @@ function Living.bury(l, now, reason, kind, text)
     r.history = cmsgpack.pack({reason, now, cmsgpack.unpack(r.history)})
     Living.messages():set(l.key, Record.write(r))
     Draft.sorted(root .. ':dead:' .. s.tenant):add(l.key, now)
-    Living.over(s, l.key, 'dead', true)
+    note.dead = true
+    Living.over(s, l.key, 'dead', now, note)
   end
   Living.drop(l, now)
 end
@@ -120,7 +124,7 @@ function Living.settle(verb, key, token, now, delay, reason, kind, text, again)
     if verb == 'complete' and Living.messages():get(key) then return 0 end
     return 1
   end
-  if verb == 'complete' then Living.complete(l, now)
+  if verb == 'complete' then Living.complete(l, now, text)
   elseif verb == 'retry' then Living.retry(l, now, delay, kind, text)
   elseif verb == 'bury' then Living.bury(l, now, reason, kind, text)
   elseif verb == 'release' then Living.release(l, now, delay)

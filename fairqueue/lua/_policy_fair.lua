@@ -21,6 +21,13 @@ function Clock.of(pool)
   return c
 end
 
+-- A number that only grows while a worker queue has messages: who comes later stands behind.
+function Clock.next(pool)
+  local c = Clock.of(pool)
+  c.seq = c.seq + 1
+  return c.seq
+end
+
 function Clock.living(pool, n)
   local c = Clock.of(pool)
   c.n = c.n + n
@@ -54,8 +61,7 @@ function Policy.join(c, tenant)
   local tag = c.tags:score(tenant)
   if tag then c.tags:rem(tenant) end
   if not tag or tag <= c.v then
-    c.seq = c.seq + 1
-    c.lane:add(tenant, c.seq)
+    c.lane:add(tenant, Clock.next(c.pool))
   end
   c.act:add(tenant, math.max(tag or c.v, c.v) + Policy.quantum(tenant))
 end

@@ -26,8 +26,15 @@ function Streams.delayed(pool) return Draft.sorted(root .. ':delayed:' .. pool) 
 function Streams.index() return Draft.sorted(root .. ':streams') end
 function Streams.blocked() return Draft.hash(root .. ':blocked') end
 
+-- Its place among the ready streams of its tenant: by the age of its head; or, in a round, behind all others
+-- when it comes or was served.
+function Streams.rank(s, due, stays)
+  if not O.round_robin then return due - s.head_start end
+  return stays and Streams.ready(s.pool, s.tenant):score(s.name) or Clock.next(s.pool) - s.head_start
+end
+
 -- Puts a stream that is not parked where its head says. Returns true when that is ready.
-function Streams.place(s, now, from)
+function Streams.place(s, now, from, served)
   local member, due = s.messages:first()
   local to = member and (due <= now and 'ready' or 'delayed')
   if from and from ~= to then
@@ -35,7 +42,7 @@ function Streams.place(s, now, from)
     else Streams.delayed(s.pool):rem(s.name) end
   end
   if to == 'ready' then
-    Streams.ready(s.pool, s.tenant):add(s.name, due - s.head_start)
+    Streams.ready(s.pool, s.tenant):add(s.name, Streams.rank(s, due, from == 'ready' and not served))
     Policy.join(Clock.of(s.pool), s.tenant)
   elseif to == 'delayed' then
     Streams.delayed(s.pool):add(s.name, due)

@@ -2,7 +2,7 @@
 -- args   now options key
 -- gives  1 cancelled, 0 when it does not live, is leased or dead
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local raw = Living.messages():get(key)
 local r = raw and Record.read(raw)
@@ -14,6 +14,6 @@ if s.messages:score(r.seq .. id) then
 else
   Pool.withdraw(s, r.seq .. id, now)
 end
-Living.over(s, key, 'cancelled')
+Living.over(s, key, 'cancelled', now)
 finish(now)
 return 1

@@ -2,7 +2,7 @@
 -- args   now options pool n depth
 -- gives  messages moved, ms until the earliest delayed stream is due (or -1)
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool dispatch
+-- uses   shard clock record draft streams slots waiters policy living on_end pool dispatch
 now = clock_ms(now)
 local room = math.min(tonumber(n), tonumber(depth) - redis.call('LLEN', Pool.list(pool)))
 local asked = Clock.of(pool).hash:get('asked')

@@ -4,7 +4,7 @@
 --        due: '' at once, '+ms' from now, 'ms' since the epoch (the past counts as now)
 -- gives  for each message 1 created, 0 it was there
 -- grows  refused whole when the server's memory is full
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local streams, at = {}, rest
 for i = 1, tonumber(ARGV[at]) do streams[i] = Streams.of(ARGV[at + i]) end

@@ -1,7 +1,7 @@
 -- expired: leases past their deadline, for the reclaimer to judge. Writes nothing.
 -- args   now options limit
 -- gives  key, token, attempt, deliveries of each
--- uses   shard clock record draft streams slots waiters policy living
+-- uses   shard clock record draft streams slots waiters policy living on_end
 now = clock_ms(now)
 local keys = redis.call('ZRANGEBYSCORE', root .. ':leases', '-inf', now, 'LIMIT', 0, tonumber(limit))
 Living.leases():fetch(keys)

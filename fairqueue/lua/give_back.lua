@@ -3,7 +3,7 @@
 --        age: ms an entry may have stood there; -1 takes all
 -- gives  messages given back
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 age = tonumber(age)
 local n = 0

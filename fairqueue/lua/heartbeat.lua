@@ -3,7 +3,7 @@
 -- rest   for each lease: key, token
 -- gives  for each 1 beaten, 0 when the token holds the lease no longer
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living
+-- uses   shard clock record draft streams slots waiters policy living on_end
 now = clock_ms(now)
 local keys, out = {}, {}
 for i = rest, #ARGV, 2 do keys[#keys + 1] = ARGV[i] end

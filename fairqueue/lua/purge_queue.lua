@@ -3,7 +3,7 @@
 --        limit: at most so many a call
 -- gives  messages ended
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local left = tonumber(limit)
 for _, name in ipairs(redis.call('ZRANGEBYLEX', root .. ':streams', '[' .. prefix, '(' .. string.sub(prefix, 1, -2) .. '0',
@@ -13,7 +13,7 @@ for _, name in ipairs(redis.call('ZRANGEBYLEX', root .. ':streams', '[' .. prefi
     local member = s.messages:first()
     if not member then break end
     Streams.remove(s, member, now)
-    Living.over(s, Streams.key(s, member), 'dropped')
+    Living.over(s, Streams.key(s, member), 'dropped', now)
     left = left - 1
   end
 end

@@ -3,7 +3,7 @@
 -- rest   for each lease: key, token, reason ('' puts it back to its place, else it is dead)
 -- gives  for each 1 reclaimed, 0 when it was beaten, settled or taken anew
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local out = {}
 for i = rest, #ARGV, 3 do

@@ -3,7 +3,7 @@
 -- rest   keys
 -- gives  for each 1 moved, 0 when it was not dead
 -- grows  refused whole when the server's memory is full
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local keys, out = {}, {}
 for i = rest, #ARGV do keys[#keys + 1] = ARGV[i] end

@@ -3,7 +3,7 @@
 --        limit: '' back to the default, '-1' unlimited
 -- gives  1
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 Slots.hash():set(group .. '#', limit ~= '' and limit or nil)
 local room = Slots.limit(group)

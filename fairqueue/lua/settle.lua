@@ -3,7 +3,7 @@
 -- rest   for each settlement: verb, key, token, delay, reason, kind, text
 -- gives  for each 1 done, 0 when the token holds the lease no longer
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local out = {}
 for i = rest, #ARGV, 7 do

@@ -5,7 +5,7 @@
 -- gives  settled (1 or 0 each), leases (key, token, record, deliveries each),
 --        1 when more is ready, ms until the earliest due time (or -1), virtual time
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool dispatch take
+-- uses   shard clock record draft streams slots waiters policy living on_end pool dispatch take
 now = clock_ms(now)
 local settled = {}
 for i = rest, #ARGV, 7 do

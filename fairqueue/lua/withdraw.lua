@@ -2,7 +2,7 @@
 -- args   now options key
 -- gives  1 given back, 0 when it is not in a worker queue
 -- frees  works on a full server
--- uses   shard clock record draft streams slots waiters policy living pool
+-- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local raw = Living.messages():get(key)
 local r = raw and Record.read(raw)

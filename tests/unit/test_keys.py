@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairqueue import keys
 from fairqueue.keys import Keys, group_key, message_key, split_message_key, stream_name
-from fairqueue.scripts import read_piece
+from fairqueue.scripts import read
 
 ROOT = Path(__file__).resolve().parents[2]
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -29,7 +29,7 @@ def test_scripts_use_no_other_keys():
     """Every key a script derives from its root is in the schema."""
     listed = set(re.findall(r"^\{ns:shard\}:(\w+)", keys.__doc__, re.MULTILINE))
     for path in (ROOT / "fairqueue/lua").glob("*.lua"):
-        assert set(re.findall(r"root \.\. ':(\w+)", read_piece(path.stem))) <= listed, path.name
+        assert set(re.findall(r"root \.\. ':(\w+)", read(path.stem))) <= listed, path.name
 
 
 @given(st.tuples(ids, ids, ids), st.tuples(ids, ids, ids))

@@ -37,6 +37,7 @@ def test_defaults() -> None:
         "dead_letters": True,
         "visibility_timeout": 30,
         "heartbeat_interval": None,
+        "tenant_order": "oldest",
         "max_deliveries": 20,
         "max_run_time": None,
         "reclaim_interval": 1,

@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from fairqueue.scripts import Scripts, load, read_piece
+from fairqueue.scripts import Scripts, load, read
 
 FILES = sorted(
     path.name.removesuffix(".lua")
@@ -21,7 +21,7 @@ SWAP = (("policy", "policy_fair"),)
 @pytest.mark.parametrize("name", NAMES)
 def test_headers_tell_the_truth(name):
     """Every script says what it does, takes and gives; each argument is used, and `rest` only where it is declared."""
-    text = read_piece(name)
+    text = read(name)
     assert text.startswith(f"-- {name}: ")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     script = load(name, SWAP)
@@ -34,9 +34,7 @@ def test_headers_tell_the_truth(name):
 
 def test_every_piece_is_used():
     """No piece is left over, and every one that is named exists."""
-    used = {
-        piece for name in NAMES for piece in re.search(r"^-- uses +(.*)$", read_piece(name), re.MULTILINE)[1].split()
-    }
+    used = {piece for name in NAMES for piece in re.search(r"^-- uses +(.*)$", read(name), re.MULTILINE)[1].split()}
     used = {dict(SWAP).get(piece, piece) for piece in used}
     assert used == {name.removeprefix("_") for name in FILES if name.startswith("_")}
 
@@ -44,7 +42,7 @@ def test_every_piece_is_used():
 @pytest.mark.parametrize("name", NAMES)
 def test_writers_say_what_a_full_server_does(name):
     """Each script that commits either frees or grows; those that free begin with a write that lifts the check."""
-    text, script = read_piece(name), load(name, SWAP)
+    text, script = read(name), load(name, SWAP)
     if "finish(now)" in text or "Draft.commit()" in text:
         assert ("-- frees" in text) != ("-- grows" in text) or name == "set_limit"
     assert ("-- frees" in text) == script.text.startswith("redis.call('DEL'")
