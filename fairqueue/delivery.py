@@ -38,6 +38,7 @@ class Delivery:
         self.metadata: dict[str, Any] = metadata or {}
         self.shard = shard
         self.settled = False
+        self.outcome: Settlement | None = None  # what a handler decided; None: complete when it returns
         self.lost = threading.Event()
         self.cancelled = threading.Event()
         self._enqueued_ms = lease.enqueued_ms

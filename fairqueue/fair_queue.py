@@ -98,7 +98,7 @@ class FairQueue:
             Connection(client), self.clock.now_ms, self._script_options(extension), (*PIECES, *extension.pieces)
         )
         codec = Codec(self.options.payload_type, self.options.validate_on_enqueue, self.options.max_payload_bytes)
-        self._scripts = scripts
+        self.scripts = scripts
         self._state = State(self.keys, scripts)
         self._worker_queues = WorkerQueueStore(self.keys, scripts)
         self.leases = Inflight(self.keys, scripts)
@@ -317,7 +317,7 @@ class FairQueue:
         now = self.clock.now_ms()
         if now is not None:
             return now
-        seconds_, micros = self._scripts.connection.call(self.keys.root(0), lambda _: ("TIME",), repeatable=True)
+        seconds_, micros = self.scripts.connection.call(self.keys.root(0), lambda _: ("TIME",), repeatable=True)
         return int(seconds_) * 1000 + int(micros) // 1000
 
 

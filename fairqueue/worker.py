@@ -229,7 +229,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its message's failure
             settlement = self._failure(delivery, error)
         else:
-            settlement = _plain("complete", delivery)
+            settlement = delivery.outcome or _plain("complete", delivery)
         self._begun.pop(delivery.token, None)
         return _Done(delivery, None if delivery.settled else settlement)
 
