@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from fairqueue import failpoints
 from fairqueue.connection import Argument, NoScript
 
 if TYPE_CHECKING:
@@ -99,8 +100,13 @@ class Scripts:
                 command[4 + script.again] = "1"
             return command
 
+        if failpoints.reached is not None:
+            failpoints.reached(f"{name.rpartition('/')[2]}:before")
         try:
-            return self.connection.call(root, build, repeatable=repeatable)
+            reply = self.connection.call(root, build, repeatable=repeatable)
         except NoScript:
             self.connection.call(root, lambda _: ("SCRIPT", "LOAD", script.text), repeatable=True)
-            return self.connection.call(root, build, repeatable=repeatable)
+            reply = self.connection.call(root, build, repeatable=repeatable)
+        if failpoints.reached is not None:
+            failpoints.reached(f"{name.rpartition('/')[2]}:after")
+        return reply

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from fairqueue import events
+from fairqueue import events, failpoints
 from fairqueue.durations import seconds, whole
 from fairqueue.errors import ConfigurationError, OutcomeUnknown
 from fairqueue.ids import check_id
@@ -225,7 +225,11 @@ class Worker:
                 )
             )
         try:
+            if failpoints.reached is not None:
+                failpoints.reached("handler:before")
             self._handler(delivery)
+            if failpoints.reached is not None:
+                failpoints.reached("handler:after")
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its message's failure
             settlement = self._failure(delivery, error)
         else:
