@@ -10,6 +10,7 @@ local b = Batch.of(key)
 if not b or b.hash:get('gen') ~= gen then return {'unknown', '', 0} end
 local state, known, n = b.hash:get('state'), b.hash:get('count'), Batch.n(b, 'enqueued')
 if count ~= '' and known ~= '' and count ~= known then return {'other', known, n} end
+if state == 'callback_failed' then state = b.hash:get('outcome') end
 if state == 'cancelled' or state == 'incomplete' then return {'closed', known, n} end
 if state ~= 'filling' then return {'sealed', known, n} end
 if count == '' and known ~= '' then return {'short', known, n} end

@@ -174,7 +174,7 @@ def test_without_a_policy_lost_workers_end_at_the_delivery_limit(make_batches, c
     record.drain()
 
     assert n == 3
-    assert [f.reason for f in batch.failures()] == ["worker lost: delivery limit"]
+    assert [f.reason for f in batch.failures()] == ["worker lost: delivery limit of 3 reached"]
     assert len(record.results) == 1
 
 
