@@ -9,6 +9,9 @@ import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
+import batchqueue
 import fairqueue
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,8 +35,9 @@ def test_the_wheel_holds_scripts_and_types(tmp_path):
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    scripts = {f"fairqueue/lua/{path.name}" for path in (ROOT / "fairqueue/lua").glob("*.lua")}
-    assert scripts
+    packages = ("fairqueue", "batchqueue")
+    scripts = {f"{name}/lua/{path.name}" for name in packages for path in (ROOT / name / "lua").glob("*.lua")}
+    assert len(scripts) > 30
     assert scripts | {"fairqueue/py.typed", "batchqueue/py.typed"} <= names
     assert not [name for name in names if name.startswith(("tests", "scripts"))]
 
@@ -44,10 +48,11 @@ def test_the_version_is_told_once():
     assert fairqueue.__version__ == version("fairqueue") == stated
 
 
-def test_public_names_are_sorted_and_there():
+@pytest.mark.parametrize("package", [fairqueue, batchqueue])
+def test_public_names_are_sorted_and_there(package):
     """`__all__` is what a star import gives."""
-    assert fairqueue.__all__ == sorted(fairqueue.__all__)
-    assert all(hasattr(fairqueue, name) for name in fairqueue.__all__)
+    assert package.__all__ == sorted(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
 
 
 def test_importing_starts_nothing():
