@@ -13,6 +13,7 @@ from fairqueue.errors import PayloadError
 from fairqueue.ids import check_id
 from fairqueue.keys import message_key
 from fairqueue.message import Lease, read_lease
+from fairqueue.shard_order import ShardOrder
 from fairqueue.waiting import LOOK
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Consumer:
     opened: Opening
     shards: range
     wakeups: Callable[[], Wakeups]
+    _orders: dict[str, ShardOrder] = attrs.field(factory=dict, init=False)  # by worker queue
 
     def receive(self, worker_queue: str, n: int, wait: float) -> list[Delivery]:
         """Up to *n* deliveries, waiting up to *wait* seconds for the first."""
@@ -63,7 +65,8 @@ class Consumer:
     def _take(self, worker_queue: str, n: int, channel: str) -> tuple[list[Delivery], float | None]:
         found: list[Delivery] = []
         next_due: float | None = None
-        for shard in self.shards:
+        order = self.order(worker_queue)
+        for shard in order.order(self.shards):
             step = self._step(shard, worker_queue, n - len(found), channel)
             while step.more and not step.leases:  # that call only parked what is blocked
                 step = self._step(shard, worker_queue, n - len(found), channel)
@@ -75,7 +78,8 @@ class Consumer:
         return found, next_due
 
     def _step(self, shard: int, worker_queue: str, n: int, channel: str) -> Step:
-        return self.crew.inflight.step(
+        order = self.order(worker_queue)
+        step = self.crew.inflight.step(
             self.opened(shard),
             worker_queue,
             want=n,
@@ -84,7 +88,17 @@ class Consumer:
             worker=self.names.process,
             channel=channel,
             look_ms=int(LOOK * 1000),
+            floor=order.floor(shard),
         )
+        order.note(shard, step.clock, busy=step.more)
+        return step
+
+    def order(self, worker_queue: str) -> ShardOrder:
+        """What this process knows of the clocks of a worker queue."""
+        known = self._orders.get(worker_queue)
+        if known is None:
+            known = self._orders.setdefault(worker_queue, ShardOrder(self.shards))
+        return known
 
     def deliveries(self, leases: Iterable[Lease], shard: int) -> list[Delivery]:
         """Deliveries of leases; what cannot be read goes to the dead letters, its bytes kept."""

@@ -15,7 +15,7 @@ key                            type    holds
 {ns:shard}:act:p               zset    t that may be served -> virtual finish tag of its next message
 {ns:shard}:lane:p              zset    t at or under its share, not served yet -> place
 {ns:shard}:tags:p              zset    t outside act -> last finish tag, while it lies ahead
-{ns:shard}:clock:p             hash    v, turn, seq of the policy; n living messages; asked
+{ns:shard}:clock:p             hash    v, turn, seq of the policy; n living messages; asked; off, idle
 {ns:shard}:groups              hash    g -> slots in use; g# -> limit set at run time
 {ns:shard}:waiting             hash    g -> worker queues with streams parked on it
 {ns:shard}:waiters:p/g         zset    t -> tag it had when it was parked

@@ -170,7 +170,7 @@ class Worker:
         Starts no thread, so nothing beats the leases meanwhile.
         """
         handled = 0
-        for asking in self._asking:
+        for asking in self._in_order():
             self._q.opened(asking.shard)
             leases = self._step(asking, [], self._threads - handled, register=False)
             while not leases and asking.more:  # that call only parked what is blocked
@@ -293,7 +293,7 @@ class Worker:
     def _round(self, finished: list[_Done]) -> None:
         """One call for each shard that has something to settle or to give."""
         now = time.monotonic()
-        for asking in self._asking:
+        for asking in self._in_order():
             here = [item for item in finished if item.delivery.shard == asking.shard]
             free = 0 if self._draining.is_set() else self._capacity - len(self._held) + len(here)
             want = free if here or asking.more or asking.look_at <= now else 0
@@ -307,10 +307,22 @@ class Worker:
             for delivery in self._q.consumer.deliveries(leases, asking.shard):
                 self._held[delivery.token] = delivery
                 self._inbox.put(delivery)
-        self._asking.append(self._asking.pop(0))  # turn about between worker queues and shards
+        self._names.append(self._names.pop(0))  # turn about between worker queues
+
+    def _in_order(self) -> list[_Asking]:
+        """Worker queues in turn; of each, the shard with the lowest clock first."""
+        if len(self._asking) == 1:
+            return self._asking
+        by_place = {(asking.worker_queue, asking.shard): asking for asking in self._asking}
+        return [
+            by_place[name, shard]
+            for name in self._names
+            for shard in self._q.consumer.order(name).order(self._q.shards)
+        ]
 
     def _step(self, asking: _Asking, items: list[_Done], want: int, *, register: bool) -> Sequence[Lease]:
         settlements = [item.settlement for item in items if item.settlement is not None]
+        order = self._q.consumer.order(asking.worker_queue)
         if not asking.again:
             asking.call_id = self._q.names.next()
         try:
@@ -325,12 +337,15 @@ class Worker:
                 worker=self._q.names.process,
                 channel=self._q.wakeups().channel if register else "",
                 look_ms=int(LOOK * 1000),
+                floor=order.floor(asking.shard),
             )
         except OutcomeUnknown:
             asking.again = True
             raise
         asking.again = False
         asking.more = step.more
+        if want:
+            order.note(asking.shard, step.clock, busy=step.more)
         asking.look_at = time.monotonic() + (LOOK if step.next_due is None else min(LOOK, step.next_due + 0.001))
         self._confirm([item for item in items if item.settlement is not None], step.settled)
         return step.leases

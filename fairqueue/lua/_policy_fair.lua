@@ -4,14 +4,15 @@
 --   lane  those of them not served since they came with no more than their share, first come first
 --   tags  last finish tag of a tenant outside act, kept only while it lies ahead of the clock
 --   clock v: virtual time, turn: 1 after a pick from the lane, seq: of the lane, n: living messages,
---         asked: 1 when workers ask for messages, 0 when nobody took what was dispatched
+--         asked: 1 when workers ask for messages, 0 when nobody took what was dispatched,
+--         off: what lies between v and the clocks of other shards, idle: 1 when nothing was left ready
 Clock = {by_pool = {}}
 
 function Clock.of(pool)
   local c = Clock.by_pool[pool]
   if c then return c end
   local hash = Draft.hash(root .. ':clock:' .. pool)
-  hash:fetch({'v', 'turn', 'seq', 'n', 'asked'})
+  hash:fetch({'v', 'turn', 'seq', 'n', 'asked', 'off', 'idle'})
   c = {pool = pool, hash = hash, v = tonumber(hash:get('v') or 0), turn = tonumber(hash:get('turn') or 0),
        seq = tonumber(hash:get('seq') or 0), n = tonumber(hash:get('n') or 0),
        act = Draft.sorted(root .. ':act:' .. pool, 16), lane = Draft.sorted(root .. ':lane:' .. pool, 16),
@@ -19,6 +20,22 @@ function Clock.of(pool)
   c.old = {c.v, c.turn, c.seq, c.n}
   Clock.by_pool[pool] = c
   return c
+end
+
+-- The clock on the scale of all shards: one that was idle is lifted to the floor its caller knows of.
+--   was: its virtual time before the call; served: messages the call gave
+function Clock.across(c, floor, was, served)
+  local off = tonumber(c.hash:get('off') or 0)
+  local idle = c.act:first() == nil
+  if floor ~= '' then
+    if c.hash:get('idle') ~= '0' and (served > 0 or not idle) then
+      off = math.max(off, tonumber(floor) - was)
+      c.hash:set('off', string.format('%.17g', off))
+    end
+    local now_idle = idle and '1' or '0'
+    if c.hash:get('idle') ~= now_idle then c.hash:set('idle', now_idle) end
+  end
+  return string.format('%.17g', c.v + off)
 end
 
 -- A number that only grows while a worker queue has messages: who comes later stands behind.

@@ -38,7 +38,7 @@ class Step:
     leases: Sequence[Lease]
     more: bool
     next_due: float | None  # seconds
-    virtual_time: float
+    clock: float  # virtual time on the scale of all shards
 
 
 @attrs.frozen(kw_only=True)
@@ -77,13 +77,15 @@ class Inflight:
         worker: str = "",
         channel: str = "",
         look_ms: int = 5000,
+        floor: float | None = None,
         again: bool = False,
     ) -> Step:
         """Settle what finished, dispatch, take up to *want* messages: one round trip.
 
-        *again*: the reply to this *call_id* was lost earlier; its leases are given once more.
+        *floor*: see `fairqueue.shard_order`. *again*: the reply to this *call_id* was lost earlier; its leases are
+        given once more.
         """
-        settled, leases, more, next_due, virtual_time = self.scripts.call(
+        settled, leases, more, next_due, clock = self.scripts.call(
             "step",
             self.keys.root(shard),
             _flat(settlements),
@@ -94,6 +96,7 @@ class Inflight:
             worker=worker,
             channel=channel,
             look=look_ms,
+            floor="" if floor is None else floor,
             again="1" if again else "0",
         )
         return Step(
@@ -101,7 +104,7 @@ class Inflight:
             leases=[read_lease(*leases[i : i + 4]) for i in range(0, len(leases), 4)],
             more=more == 1,
             next_due=None if next_due < 0 else next_due / 1000,
-            virtual_time=float(virtual_time),
+            clock=float(clock),
         )
 
     def stop_waiting(self, shard: int, worker_queue: str, channel: str) -> None:

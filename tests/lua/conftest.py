@@ -44,7 +44,7 @@ class Shard:
         rest = [part for verb, key, token in settle for part in (verb, key, token, 0, "why", "Kind", "text")]
         settled, leases, more, due, _ = self.call(
             "step", rest, again=again, call_id=call_id or f"c{self.calls}", pool=pool, want=want, timeout=timeout,
-            worker="w", channel=channel, look=5000,
+            worker="w", channel=channel, look=5000, floor="",
         )  # fmt: skip
         taken = [(leases[i].decode(), leases[i + 1].decode()) for i in range(0, len(leases), 4)]
         return settled, taken, more, due
