@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Messages a second, and what each costs: enqueue one by one, in bulk, and drain by one worker process.
+"""Messages a second, and what each costs: enqueue one by one, in bulk, drain by one worker process; a batch.
 
 A private server, 100 tenants with a limit each, policy fair, 200-byte payloads, a handler that does nothing.
 A message lost or handled twice fails the run.
@@ -23,6 +23,7 @@ import redis
 from rich.console import Console
 from rich.table import Table
 
+from batchqueue import BatchQueue
 from fairqueue import ConcurrencyGroup, FairQueue, Worker
 from fairqueue.embedded import EmbeddedServer
 
@@ -39,6 +40,7 @@ BUDGET = {  # must, of the project's budget
     "enqueue in bulk": "50,000/s, 10 us server",
     "drain, 8 threads": "12,000/s, 60 us client, 0.2 trips",
     "drain, 8 threads, prefetch 64": "20,000/s",
+    "batch items, streamed": "1.5 times of bulk at most",
     "memory": "500 bytes",
 }
 
@@ -115,6 +117,13 @@ def enqueue_in_bulk(q: FairQueue, n: int) -> None:
         q.enqueue_batch([PAYLOAD] * (n // TENANTS), tenant_id=f"t{t}")
 
 
+def stream_a_batch(b: BatchQueue, n: int) -> None:
+    """One batch of *n* items from one producer, cancelled at the end."""
+    batch = b.initialize(f"bench-{time.monotonic_ns()}", tenant_id="t", item_count=n)
+    if batch.add_many(PAYLOAD for _ in range(n)).enqueued != n:
+        sys.exit("the batch did not take every item")
+
+
 def drain(url: str, n: int, prefetch: int) -> None:
     """The worker process: handle *n* messages, print what they cost, fail unless each was handled once."""
     q = queue(url)
@@ -152,7 +161,7 @@ def drained(url: str, n: int, prefetch: int) -> Cost:
 def run(messages: int, rounds: int, tell: Callable[[str], None]) -> dict[str, list[Any]]:
     """Every workload, *rounds* times after a warm-up."""
     found: dict[str, list[Any]] = {name: [] for name in BUDGET}
-    with EmbeddedServer() as server, queue(server.url) as q:
+    with EmbeddedServer() as server, queue(server.url) as q, BatchQueue.connect(server.url) as b:
         client = redis.Redis.from_url(server.url)
         for number in range(rounds + 1):
             tell(f"round {number} of {rounds}" if number else "warm-up")
@@ -164,11 +173,15 @@ def run(messages: int, rounds: int, tell: Callable[[str], None]) -> dict[str, li
             plain = drained(server.url, messages, 0)
             enqueue_in_bulk(q, messages)
             ahead = drained(server.url, messages, 64)
+            items = measured(client, messages, lambda: stream_a_batch(b, messages))
+            for info in b.list("t", status="sealed"):
+                if (batch := b.get("t", info.batch_id)) is not None:
+                    batch.cancel()
             if number:
-                for name, figure in zip(BUDGET, (one, bulk, plain, ahead, memory), strict=True):
+                for name, figure in zip(BUDGET, (one, bulk, plain, ahead, items, memory), strict=True):
                     found[name].append(figure)
             del first
-        if findings := q.audit():
+        if findings := q.audit() + b.queue.audit():
             sys.exit(f"the audit found {findings}")
         client.close()
     return found
