@@ -25,6 +25,7 @@ from fairqueue.fair_queue import FairQueue
 from fairqueue.ids import check_id, quote
 from fairqueue.loops import Loop
 from fairqueue.payload import Codec
+from fairqueue.sweeper import Finding
 from fairqueue.views.page import Page, paged
 from fairqueue.worker import Worker
 
@@ -204,6 +205,13 @@ class BatchQueue:
         check_id("batch_id", batch_id)
         record = self._read(tenant_id, batch_id)
         return None if record is None else self._batch(record)
+
+    def audit(self) -> list[Finding]:
+        """Everything in the store that does not agree, of queues and of batches; read-only, an empty list is good."""
+        found = self.queue.audit()
+        for shard in self.queue.shards:
+            found += [Finding(shard, "batch", key, text) for key, text in self._ledger.audit(shard)]
+        return found
 
     def list(
         self,

@@ -152,6 +152,17 @@ class Ledger:
         n, *left = self._call(shard, "due_batches", limit=100)
         return n, [(left[i].decode(), left[i + 1].decode()) for i in range(0, len(left), 2)]
 
+    def audit(self, shard: int) -> list[tuple[str, str]]:
+        """Batches whose figures do not agree with what is kept, and what is wrong."""
+        found: list[tuple[str, str]] = []
+        after = ""
+        while True:
+            last, *rows = (part.decode() for part in self._call(shard, "audit_batches", after=after, limit=100))
+            found += zip(rows[::2], rows[1::2], strict=True)
+            if not last:
+                return found
+            after = last
+
     def batches(self, shard: int, tenant_id: str | None, after: str, limit: int) -> list[tuple[str, BatchInfo | None]]:
         """Batches by name, each with its key; None for one whose record has just gone."""
         prefix = "" if tenant_id is None else quote(tenant_id) + "/"

@@ -46,7 +46,7 @@ def make_batches(server_url, namespace, clock):
 
     yield make
     for b, client in opened:
-        assert b.queue.audit() == []
+        assert b.audit() == []
         b.close()
         client.close()
 

@@ -43,10 +43,10 @@ class Processes:
             assert time.monotonic() < end, (what, self.b.queue.stats(), self.lines("ends"), self.lines("items")[-5:])
             threading.Event().wait(0.02)
 
-    def keep_working(self, n=1):
+    def keep_working(self, workers=None):
         """A supervisor: workers that die are started again, until the batch has ended."""
         batch = self.b.get("t", "b1")
-        workers = [self.start("work") for _ in range(n)]
+        workers = workers or [self.start("work")]
 
         def ended():
             for i, worker in enumerate(workers):
@@ -68,7 +68,7 @@ class Processes:
             if process.poll() is None:
                 process.kill()
             process.wait()
-        assert self.b.queue.audit() == []
+        assert self.b.audit() == []
         self.b.close()
         self.notes.delete(*(f"{self.namespace}:{k}" for k in ("items", "ends", "up")))
 
@@ -148,9 +148,11 @@ def test_items_that_fail_or_kill_for_good_do_not_hold_the_batch(processes):
 
 def test_two_workers_share_a_batch_and_end_it_once(processes):
     """Each item once, one callback; SIGTERM drains with exit code 0 (batch-11)."""
-    run = processes(items=300, visibility=30)
+    run = processes(items=300, visibility=30, sleep=0.002)
+    workers = [run.start("work"), run.start("work")]
+    run.until(lambda: int(run.notes.get(f"{run.namespace}:up") or 0) == 2, "the workers did not start")
     assert run.start("produce").wait(SOON) == 0
-    run.keep_working(2)
+    run.keep_working(workers)
 
     starts = [int(index) for index, *_ in run.lines("items")]
     assert sorted(starts) == list(range(300))

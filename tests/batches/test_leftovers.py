@@ -78,3 +78,27 @@ def test_payloads_reach_no_log_event_or_repr(make_batches, caplog):
 
     assert told.events
     assert not [text for text in shown if marker in text]
+
+
+def test_the_audit_finds_what_does_not_agree(make_batches, redis_client):
+    """A figure, a mark or a record that was tampered with."""
+    b = make_batches()
+    record = Recorder(b, lambda item: 1 / 0 if item.index else None)
+    b.initialize("b1", tenant_id="t", item_count=4).add_many("abc")
+    record.drain()
+    assert b.audit() == []
+    root = b.queue.keys.root(0)
+    for break_it, mend_it, what in (
+        (("SETBIT", root + ":items:t/b1", 3, 1), ("SETBIT", root + ":items:t/b1", 3, 0), "items that are in"),
+        (("SETBIT", root + ":succeeded:t/b1", 0, 0), ("SETBIT", root + ":succeeded:t/b1", 0, 1), "succeeded"),
+        (("ZADD", root + ":failed:t/b1", 3, 3), ("ZREM", root + ":failed:t/b1", 3), "failed"),
+        (
+            ("HINCRBY", root + ":batch:t/b1", "succeeded", 5),
+            ("HINCRBY", root + ":batch:t/b1", "succeeded", -5),
+            "ended",
+        ),
+    ):
+        redis_client.execute_command(*break_it)
+        assert any(what in finding.text for finding in b.audit()), what
+        redis_client.execute_command(*mend_it)
+    assert b.audit() == []

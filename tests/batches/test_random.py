@@ -56,7 +56,7 @@ class Run:
                 len(model.items), len(model.ok), len(model.failed), len(model.cancelled),
             ), (verb, name)  # fmt: skip
             assert progress.item_count == model.count
-        assert self.b.queue.audit() == [], verb
+        assert self.b.audit() == [], verb
 
     def pick(self):
         return self.rng.choice(sorted(self.models)) if self.models else None
