@@ -242,16 +242,7 @@ class BatchQueue:
         Raises:
             ConfigurationError: there is no item callback yet.
         """
-        if self._handler.process is None:
-            raise ConfigurationError("register a function with @b.on_process_item before start()")
-        if self._worker is None:
-            self._worker = Worker(
-                self.queue, self._handler, threads=self.options.consumer_count, grace=self.options.grace
-            )
-        self._worker.start()
-        if self._loop is None or not self._loop.alive:
-            self._loop = Loop("batchqueue.sweep", self.sweep.run_once, self.sweep.idle, self.queue.events)
-            self._loop.start()
+        self._prepared().start()
 
     def stop(self, timeout: float | timedelta | None = None) -> None:
         """Take no more, wait for callbacks that run (*timeout*, else grace), give the rest back."""
@@ -264,9 +255,7 @@ class BatchQueue:
 
     def run(self) -> None:
         """Process until a signal or `stop()`; returns when drained."""
-        self.start()
-        if self._worker is not None:
-            self._worker.run()
+        self._prepared().run()  # takes nothing before it has its signal handlers
         self.stop()
 
     def close(self) -> None:
@@ -297,6 +286,19 @@ class BatchQueue:
         return worker.run_once()
 
     # -- parts
+
+    def _prepared(self) -> Worker:
+        """The worker, with what time brings seen to beside it."""
+        if self._handler.process is None:
+            raise ConfigurationError("register a function with @b.on_process_item before start()")
+        if self._worker is None:
+            self._worker = Worker(
+                self.queue, self._handler, threads=self.options.consumer_count, grace=self.options.grace
+            )
+        if self._loop is None or not self._loop.alive:
+            self._loop = Loop("batchqueue.sweep", self.sweep.run_once, self.sweep.idle, self.queue.events)
+            self._loop.start()
+        return self._worker
 
     def _name(self, tenant_id: str, batch_id: str, gen: str | None = None) -> BatchName:
         shard = self.queue.resolver.shard(tenant_id)
