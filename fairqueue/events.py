@@ -68,6 +68,15 @@ class Reclaimed(Event):
 
 
 @attrs.frozen(kw_only=True)
+class LimitFailed(Event):
+    """The `limit` callable of a concurrency group raised or gave no limit; its last good answer counts on."""
+
+    group: str
+    group_id: str | tuple[str, ...]
+    error: str
+
+
+@attrs.frozen(kw_only=True)
 class LoopFailed(Event):
     """A loop raised; it goes on after a pause."""
 

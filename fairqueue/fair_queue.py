@@ -23,6 +23,7 @@ from fairqueue.events import Events, Hook
 from fairqueue.extension import Extension
 from fairqueue.ids import check_id, quote
 from fairqueue.keys import Keys
+from fairqueue.limits import LiveLimits
 from fairqueue.loops import Loop
 from fairqueue.message import NewMessage, Receipt
 from fairqueue.opening import Opening
@@ -90,9 +91,6 @@ class FairQueue:
         self.names = Names()
         self.url: str | None = None
         self._owned: list[Any] = []
-        self._after_fork()
-        _LIVE.add(self)
-
         extension = extension or Extension()
         scripts = Scripts(
             Connection(client), self.clock.now_ms, self._script_options(extension), (*PIECES, *extension.pieces)
@@ -105,14 +103,15 @@ class FairQueue:
         retry_of = extension.retry_of or (lambda _: self.options.retry)
         self.settler = Settler(self.options, retry_of, self.leases, self.events)
         self.crew = Crew(self.leases, self.settler, codec, to_ms(self.options.timeout))
-        self.resolver = Resolver(self.options, codec, self.names)
+        self.limits = LiveLimits(self.options, self._state, self.clock, self.events)
+        self.resolver = Resolver(self.options, codec, self.names, self.limits)
         self.opened = Opening(self.keys, scripts, self.options.shard_count, extension.owner)
         self._producer = Producer(self.resolver, Intake(self.keys, scripts), self.opened, self.events)
         self.consumer = Consumer(
             self.crew, self.names, self.resolver, self._state, self.opened, self.shards, self.wakeups
         )
 
-        self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards)
+        self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards, self.limits)
         self.reclaimer = Reclaimer(self.options, retry_of, self.leases, self._worker_queues, self.shards, self.events)
         self.sweeper = Sweeper(self.keys, scripts, self.shards, self.options.sweep_interval)
 
@@ -121,8 +120,10 @@ class FairQueue:
         self.inflight = InFlight(self._state, self.shards)
         self.worker_queues = WorkerQueues(self._worker_queues, self.shards, self.resolver)
         self.tenants = Tenants(self.resolver, self._state, self.shards)
-        self.groups = Groups(self.resolver, self._state, self.options)
+        self.groups = Groups(self.resolver, self._state, self.options, self.limits)
         self.dead_letters = DeadLetters(self.resolver, DeadLetterStore(self.keys, scripts, codec), self._now_ms)
+        self._after_fork()
+        _LIVE.add(self)
 
     @classmethod
     def connect(cls, url: str, *, hooks: Iterable[Hook] = (), clock: Clock | None = None, **options: Any) -> Self:
@@ -221,7 +222,7 @@ class FairQueue:
             for shard in self.shards:
                 self.opened(shard)
             parts: list[tuple[str, Any]] = [
-                (f"fairqueue.dispatcher-{i}", Dispatcher(self.options, self._worker_queues, shards))
+                (f"fairqueue.dispatcher-{i}", Dispatcher(self.options, self._worker_queues, shards, self.limits))
                 for i in range(self.options.dispatcher_threads)
                 if (shards := self.shards[i :: self.options.dispatcher_threads])
             ]
@@ -300,15 +301,18 @@ class FairQueue:
         self._lock = threading.Lock()
         self._loops = []
         self._wakeups = None
+        self.limits.after_fork()
 
     def _script_options(self, extension: Extension) -> bytes:
         limits = {g.name: g.default_limit for g in self.options.concurrency_groups if g.default_limit is not None}
+        live = {quote(g.name): True for g in self.options.concurrency_groups if g.limit is not None}
         return msgspec.msgpack.encode(
             {
                 "limits": {quote(name): limit for name, limit in limits.items()},
                 "dead_letters": self.options.dead_letters,
                 "dedupe": to_ms(seconds("dedupe_window", self.options.dedupe_window)),
                 "round_robin": self.options.tenant_order == "round_robin",
+                **({"live": live} if live else {}),
                 **extension.settings,
             }
         )
@@ -337,7 +341,6 @@ def _refuse_unbuilt(options: FairQueueOptions) -> None:
             (f"scheduler={options.scheduler!r}", not isinstance(options.scheduler, Fair)),
             ("rate_limiter", options.rate_limiter is not None),
             ("cooloff", options.cooloff is not None),
-            ("ConcurrencyGroup.limit", any(group.limit is not None for group in options.concurrency_groups)),
         )
         if used
     ]

@@ -16,7 +16,8 @@ key                            type    holds
 {ns:shard}:lane:p              zset    t at or under its share, not served yet -> place
 {ns:shard}:tags:p              zset    t outside act -> last finish tag, while it lies ahead
 {ns:shard}:clock:p             hash    v, turn, seq of the policy; n living messages; asked; off, idle
-{ns:shard}:groups              hash    g -> slots in use; g# -> limit set at run time
+{ns:shard}:groups              hash    g -> slots in use; g# -> limit set at run time; g?, g+ below
+{ns:shard}:asked               zset    g whose limit a callable gives -> when it was asked last (ms)
 {ns:shard}:waiting             hash    g -> worker queues with streams parked on it
 {ns:shard}:waiters:p/g         zset    t -> tag it had when it was parked
 {ns:shard}:parked:p/g/t        zset    s -> order of its head
@@ -29,6 +30,9 @@ key                            type    holds
 {ns:shard}:dead:t              zset    t/q/id -> time of death (ms)
 {ns:shard}:ended:t/q/id        string  how it ended, for the dedupe window
 =============================  ======  ==========================================================
+
+Of a group whose limit a callable gives, ``g?`` holds what it said last and ``g+`` the number of streams with
+messages of it; both go with the group's last message.
 """
 
 from __future__ import annotations

@@ -48,3 +48,13 @@ function Waiters.wake(group, now)
     end
   end
 end
+
+-- More room wakes as many as it holds, at most `most`.
+function Waiters.admit(group, most, now)
+  local limit = Slots.limit(group)
+  local room = limit and limit - Slots.used(group) or most
+  for _ = 1, math.min(room, most) do
+    if not Waiters.pools():get(group) then break end
+    Waiters.wake(group, now)
+  end
+end

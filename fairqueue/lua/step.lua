@@ -28,6 +28,7 @@ end
 local c = Clock.of(pool)
 local clock = Clock.across(c, want > 0 and floor or '', was, #leases / 4)
 Clock.save()
+Slots.save()
 Draft.commit()
 local more, wait = 0, -1
 if want > 0 then

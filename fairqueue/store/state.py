@@ -10,6 +10,8 @@ from fairqueue.ids import quote
 from fairqueue.keys import Keys, group_key, message_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairqueue.scripts import Scripts
 
 CHUNK = 500
@@ -25,15 +27,25 @@ class State:
     def _read(self, shard: int, *command: str | int) -> Any:
         return self.scripts.connection.call(self.keys.root(shard), lambda _: command, repeatable=True)
 
-    def usage(self, shard: int, name: str, group_id: str | tuple[str, ...]) -> tuple[int, int | None]:
-        """Slots in use and the limit set at run time (-1: unlimited, None: not set)."""
+    def usage(self, shard: int, name: str, group_id: str | tuple[str, ...]) -> tuple[int, int | None, int | None]:
+        """Slots in use, the limit set at run time and what a callable said (-1: unlimited, None: not set)."""
         group = group_key(name, group_id)
-        used, limit = self._read(shard, "HMGET", self.keys.part(shard, "groups"), group, group + "#")
-        return int(used or 0), None if limit is None else int(limit)
+        fields = (group, group + "#", group + "?")
+        used, limit, said = self._read(shard, "HMGET", self.keys.part(shard, "groups"), *fields)
+        return int(used or 0), None if limit is None else int(limit), None if said is None else int(said)
 
     def set_limit(self, shard: int, name: str, group_id: str | tuple[str, ...], limit: str) -> None:
         """'' back to the default, '-1' unlimited; wakes who may run now."""
         self.scripts.call("set_limit", self.keys.root(shard), group=group_key(name, group_id), limit=limit)
+
+    def stale_limits(self, shard: int, ttl_ms: int, limit: int) -> tuple[list[str], float | None]:
+        """Groups whose callable is to be asked again, the caller's for a second; and seconds until the next is."""
+        due, *groups = self.scripts.call("stale_limits", self.keys.root(shard), ttl=ttl_ms, limit=limit)
+        return [group.decode() for group in groups], None if due < 0 else due / 1000
+
+    def renew_limits(self, shard: int, limits: Sequence[tuple[str, str]]) -> None:
+        """What callables say now; wakes who may run."""
+        self.scripts.call("renew_limits", self.keys.root(shard), [part for limit in limits for part in limit])
 
     def set_weight(self, shard: int, tenant_id: str, weight: float | None) -> None:
         """A tenant's weight from now on; None: back to 1."""

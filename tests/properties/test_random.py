@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
 
 import pytest
 
@@ -23,6 +25,9 @@ class Run:
             concurrency_groups=[
                 ConcurrencyGroup(name="tenant", group_id=lambda m: m.tenant_id, default_limit=LIMITS["tenant"]),
                 ConcurrencyGroup(name="org", group_id=lambda m: (m.metadata["org"],), default_limit=LIMITS["org"]),
+                ConcurrencyGroup(
+                    name="plan", group_id=lambda m: (m.tenant_id, m.queue_id), default_limit=2, limit=self.plan
+                ),
             ],
             retry=FixedDelay(3, 0.5),
             visibility_timeout=5,
@@ -31,6 +36,7 @@ class Run:
         self.limits = {}
         self.n = 0
         self.held, self.stale = [], []
+        self.draining = False
         self.accepted = set()
 
     def step(self):
@@ -41,10 +47,29 @@ class Run:
         )[0]  # fmt: skip
         getattr(self, verb)()
         assert self.q.audit() == [], verb
+        self.check_live_groups()
         for name, default in LIMITS.items():
             for group_id in TENANTS if name == "tenant" else ("x", "y,="):
                 _used, limit = self.q.groups.usage(name, group_id)
                 assert limit == self.limits.get((name, group_id), default)
+
+    def plan(self, group_id):
+        """A callable that changes its mind, and fails now and then."""
+        assert group_id[0] in TENANTS
+        assert group_id[1] in QUEUES
+        return None if self.draining else self.rng.choice([0, 1, 2, 5, None, "nonsense"])
+
+    def check_live_groups(self):
+        """The streams of each group whose callable is asked are counted exactly."""
+        root = self.q.keys.root(0)
+        there = Counter(
+            group
+            for name in self.q.client.zrange(root + ":streams", 0, -1)
+            for group in name.split(b"/")[4:]
+            if group.startswith(b"plan=")
+        )
+        fields = self.q.client.hgetall(root + ":groups")
+        assert {k[:-1]: int(v) for k, v in fields.items() if k.endswith(b"+")} == there
 
     def enqueue(self):
         tenant, queue = self.rng.choice(TENANTS), self.rng.choice(QUEUES)
@@ -71,7 +96,11 @@ class Run:
             for name in LIMITS
             for g in (TENANTS if name == "tenant" else ("x", "y,="))
         }
+        plans = {ids: self.q.groups.usage("plan", ids)[0] for ids in itertools.product(TENANTS, QUEUES)}
         taken = self.q.receive(pool, max_messages=n or self.rng.randint(1, 6))
+        for ids, had in plans.items():
+            used, limit = self.q.groups.usage("plan", ids)
+            assert used <= max(10**6 if limit is None else limit, had)
         for delivery in taken:
             assert (delivery.tenant_id, delivery.queue_id, delivery.id) in self.accepted
             assert delivery.metadata["pool"] == pool
@@ -166,9 +195,11 @@ class Run:
             self.q.groups.clear_limit(name, group_id)
         for tenant in TENANTS:
             self.q.tenants.set(tenant, weight=None)
+        self.draining = True
         for _ in range(200):
             self.q.clock.advance(10)
             self.q.reclaimer.run_once()
+            self.q.dispatcher.run_once()
             for pool in POOLS:
                 for delivery in self.q.receive(pool, max_messages=50):
                     delivery.complete()
