@@ -28,6 +28,7 @@ from fairqueue.loops import Loop
 from fairqueue.message import NewMessage, Receipt
 from fairqueue.opening import Opening
 from fairqueue.options import FairQueueOptions
+from fairqueue.pauses import Pauses
 from fairqueue.payload import Codec
 from fairqueue.producer import Producer
 from fairqueue.reclaimer import Reclaimer
@@ -103,6 +104,7 @@ class FairQueue:
         retry_of = extension.retry_of or (lambda _: self.options.retry)
         self.settler = Settler(self.options, retry_of, self.leases, self.events)
         self.crew = Crew(self.leases, self.settler, codec, to_ms(self.options.timeout))
+        self.pauses = Pauses(self._state)
         self.limits = LiveLimits(self.options, self._state, self.clock, self.events)
         self.resolver = Resolver(self.options, codec, self.names, self.limits)
         self.opened = Opening(self.keys, scripts, self.options.shard_count, extension.owner)
@@ -112,7 +114,9 @@ class FairQueue:
         )
 
         self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards, self.limits)
-        self.reclaimer = Reclaimer(self.options, retry_of, self.leases, self._worker_queues, self.shards, self.events)
+        self.reclaimer = Reclaimer(
+            self.options, retry_of, self.leases, self._worker_queues, self._state, self.shards, self.events
+        )
         self.sweeper = Sweeper(self.keys, scripts, self.shards, self.options.sweep_interval)
 
         self.queues = Queues(self.resolver, self._state, codec, self.shards)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairqueue.options import FairQueueOptions
     from fairqueue.retry import RetryPolicy
     from fairqueue.store.inflight import Expired, Inflight
+    from fairqueue.store.state import State
     from fairqueue.store.worker_queues import WorkerQueueStore
 
 CHUNK = 200
@@ -29,6 +30,7 @@ class Reclaimer:
         retry_of: Callable[[str], RetryPolicy | None],
         inflight: Inflight,
         queues: WorkerQueueStore,
+        state: State,
         shards: Sequence[int],
         told: Events,
     ) -> None:
@@ -37,11 +39,14 @@ class Reclaimer:
         self._retry_of = retry_of
         self._inflight = inflight
         self._queues = queues
+        self._state = state
         self._shards = shards
         self._events = told
 
     def run_once(self) -> int:
         """Reclaim everything that ran out by now; returns leases and dispatched messages moved."""
+        for shard in self._shards:
+            self._state.finish_resumes(shard)
         return sum(self._leases(shard) + self._untaken(shard) for shard in self._shards)
 
     def idle(self) -> float:

@@ -3,14 +3,27 @@
 -- Where a callable gives the limits of the group's name (O.live), "<group>?" holds what it last said and
 -- "<group>+" counts the streams with messages; both go with the group's last message, and the set asked
 -- says when it was asked. Otherwise the default of the name counts, which the caller brings along.
+-- A pause is one more group that is full while it lasts: "!t" of a tenant, "!t/q" of a queue; the hash
+-- paused holds t or t/q.
 Slots = {}
 local idle = {}                                -- live groups that may have seen their last message
-local live = {}
+local live, any_pause = {}, nil
 
 function Slots.hash() return Draft.hash(root .. ':groups') end
 function Slots.asked() return Draft.sorted(root .. ':asked') end
 
 local function default(group) return O.limits[string.match(group, '^[^=]*')] end
+
+function Slots.paused(what) return Draft.hash(root .. ':paused'):get(what) end
+
+-- The pause that holds a stream back, as a group, or nil.
+local function pause(s)
+  if any_pause == nil then any_pause = redis.call('EXISTS', root .. ':paused') == 1 end
+  if not any_pause then return nil end
+  local queue = s.tenant .. '/' .. s.queue
+  Draft.hash(root .. ':paused'):fetch({s.tenant, queue})
+  return Slots.paused(s.tenant) and '!' .. s.tenant or Slots.paused(queue) and '!' .. queue or nil
+end
 
 function Slots.live(group)                     -- whether a callable gives its limit
   if not O.live then return false end
@@ -34,6 +47,7 @@ end
 function Slots.used(group) return tonumber(Slots.hash():get(group) or 0) end
 
 function Slots.limit(group)                    -- nil: unlimited
+  if string.byte(group) == 33 then return Slots.paused(string.sub(group, 2)) and 0 or nil end      -- 33: '!'
   local set = Slots.hash():get(group .. '#')
   if not set and Slots.live(group) then
     set = Slots.hash():get(group .. '?') or '0'          -- nobody was asked yet: nothing starts until then
@@ -83,8 +97,10 @@ function Slots.save()
   end
 end
 
--- The first full group of a stream in the order its options declare them, or nil.
+-- What holds a stream back: a pause, or its first full group in the order its options declare them, or nil.
 function Slots.blocker(s)
+  local held = pause(s)
+  if held then return held end
   Slots.fetch(s.groups)
   for _, group in ipairs(s.groups) do
     if Slots.full(group) then

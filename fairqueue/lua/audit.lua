@@ -76,6 +76,10 @@ for _, name in ipairs(redis.call('ZRANGE', root .. ':streams', 0, -1)) do
     if not redis.call('ZSCORE', root .. ':parked:' .. pool .. '/' .. group .. '/' .. tenant, name) then
       finding('stream', name, 'is blocked by ' .. group .. ' and not parked on it')
     end
+    local pause = string.match(group, '^!(.*)$')
+    if pause and redis.call('HEXISTS', root .. ':paused', pause) == 0 and not redis.call('ZSCORE', root .. ':resuming', pause) then
+      finding('stream', name, 'waits for the end of a pause that is over')
+    end
   end
   if at ~= 1 then finding('stream', name, 'stands in ' .. at .. ' places') end
 end

@@ -47,6 +47,27 @@ class State:
         """What callables say now; wakes who may run."""
         self.scripts.call("renew_limits", self.keys.root(shard), [part for limit in limits for part in limit])
 
+    def pause(self, shard: int, tenant_id: str, queue_id: str | None = None) -> None:
+        """Nothing of it starts any more; what was dispatched goes back."""
+        what = _paused_field(tenant_id, queue_id)
+        while self.scripts.call("pause", self.keys.root(shard), what=what, limit=CHUNK) == CHUNK:
+            pass
+
+    def resume(self, shard: int, tenant_id: str, queue_id: str | None = None) -> None:
+        """The end of a pause; twice is harmless."""
+        if self.scripts.call("resume", self.keys.root(shard), what=_paused_field(tenant_id, queue_id), limit=CHUNK):
+            self.finish_resumes(shard)
+
+    def finish_resumes(self, shard: int) -> None:
+        """Go on with resumes that their callers did not finish."""
+        while self.scripts.call("resume", self.keys.root(shard), what="", limit=CHUNK):
+            pass
+
+    def paused(self, shard: int, tenant_id: str, queue_id: str | None = None) -> bool:
+        """Whether the tenant is paused, or the queue by itself."""
+        key = self.keys.part(shard, "paused")
+        return bool(self._read(shard, "HEXISTS", key, _paused_field(tenant_id, queue_id)))
+
     def set_weight(self, shard: int, tenant_id: str, weight: float | None) -> None:
         """A tenant's weight from now on; None: back to 1."""
         key = self.keys.part(shard, "weights")
@@ -75,11 +96,12 @@ class State:
             self.scripts.call("queue_length", self.keys.root(shard), prefix=f"{quote(tenant_id)}/{quote(queue_id)}/")
         )
 
-    def queues(self, shard: int, tenant_id: str | None, after: str, limit: int) -> list[tuple[str, int, float]]:
-        """Name (tenant/queue, encoded), messages and oldest order time of queues with messages, by name."""
+    def queues(self, shard: int, tenant_id: str | None, after: str, limit: int) -> list[tuple[str, int, float, bool]]:
+        """Name (tenant/queue, encoded), messages, oldest order time and whether paused, of queues with messages."""
         prefix = "" if tenant_id is None else quote(tenant_id) + "/"
         reply = self.scripts.call("list_queues", self.keys.root(shard), prefix=prefix, after=after, limit=limit)
-        return [(reply[i].decode(), reply[i + 1], float(reply[i + 2])) for i in range(0, len(reply), 3)]
+        rows = [reply[i : i + 4] for i in range(0, len(reply), 4)]
+        return [(name.decode(), n, float(oldest), paused == 1) for name, n, oldest, paused in rows]
 
     def tenants(self, shard: int, after: str, limit: int) -> list[str]:
         """Tenants with messages that wait, encoded, by name."""
@@ -128,3 +150,7 @@ class State:
             "find", self.keys.root(shard), key=message_key(tenant_id, queue_id, message_id)
         )
         return reply
+
+
+def _paused_field(tenant_id: str, queue_id: str | None) -> str:
+    return quote(tenant_id) if queue_id is None else f"{quote(tenant_id)}/{quote(queue_id)}"

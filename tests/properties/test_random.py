@@ -37,13 +37,14 @@ class Run:
         self.n = 0
         self.held, self.stale = [], []
         self.draining = False
+        self.paused = set()
         self.accepted = set()
 
     def step(self):
         verb = self.rng.choices(
             ["enqueue", "receive", "complete", "fail", "release", "late", "tick", "reclaim", "ahead", "clear", "limit",
-             "weight", "redrive", "purge", "cancel", "flush"],
-            [24, 22, 14, 5, 3, 4, 6, 4, 4, 1, 4, 2, 3, 1, 3, 1],
+             "weight", "redrive", "purge", "cancel", "flush", "pause"],
+            [24, 22, 14, 5, 3, 4, 6, 4, 4, 1, 4, 2, 3, 1, 3, 1, 3],
         )[0]  # fmt: skip
         getattr(self, verb)()
         assert self.q.audit() == [], verb
@@ -104,6 +105,7 @@ class Run:
         for delivery in taken:
             assert (delivery.tenant_id, delivery.queue_id, delivery.id) in self.accepted
             assert delivery.metadata["pool"] == pool
+            assert not self.paused & {(delivery.tenant_id, None), (delivery.tenant_id, delivery.queue_id)}
         for (name, group_id), had in before.items():
             used, limit = self.q.groups.usage(name, group_id)
             assert used <= max(limit if limit is not None else 10**6, had)
@@ -169,6 +171,18 @@ class Run:
     def weight(self):
         self.q.tenants.set(self.rng.choice(TENANTS), weight=self.rng.choice([None, 0.5, 2, 10]))
 
+    def pause(self):
+        what = self.rng.choice(TENANTS), self.rng.choice([None, *QUEUES])
+        paused = self.rng.random() < 0.4
+        self.set_pause(what, paused=paused)
+
+    def set_pause(self, what, *, paused):
+        tenant, queue = what
+        (self.paused.add if paused else self.paused.discard)(what)
+        names, view = ((tenant,), self.q.tenants) if queue is None else ((tenant, queue), self.q.queues)
+        (view.pause if paused else view.resume)(*names)
+        assert self.q.tenants.settings(tenant).paused == ((tenant, None) in self.paused)
+
     def redrive(self):
         self.q.dead_letters.redrive_all(self.rng.choice(TENANTS))
 
@@ -195,6 +209,8 @@ class Run:
             self.q.groups.clear_limit(name, group_id)
         for tenant in TENANTS:
             self.q.tenants.set(tenant, weight=None)
+        for what in sorted(self.paused, key=str):
+            self.set_pause(what, paused=False)
         self.draining = True
         for _ in range(200):
             self.q.clock.advance(10)
