@@ -15,6 +15,7 @@ from fairqueue.clock import Clock, SystemClock
 from fairqueue.connection import Connection
 from fairqueue.consumer import Consumer
 from fairqueue.delivery import Crew, Delivery
+from fairqueue.discards import Discards
 from fairqueue.dispatcher import Dispatcher
 from fairqueue.durations import seconds, to_ms, whole
 from fairqueue.embedded import EmbeddedServer
@@ -100,7 +101,9 @@ class FairQueue:
         self.scripts = scripts
         self._state = State(self.keys, scripts)
         self._worker_queues = WorkerQueueStore(self.keys, scripts)
-        self.leases = Inflight(self.keys, scripts)
+        discards = Discards(self.events)
+        self.leases = Inflight(self.keys, scripts, discards)
+        letters = DeadLetterStore(self.keys, scripts, codec, discards)
         retry_of = extension.retry_of or (lambda _: self.options.retry)
         self.settler = Settler(self.options, retry_of, self.leases, self.events)
         self.crew = Crew(self.leases, self.settler, codec, to_ms(self.options.timeout))
@@ -115,7 +118,7 @@ class FairQueue:
 
         self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards, self.limits)
         self.reclaimer = Reclaimer(
-            self.options, retry_of, self.leases, self._worker_queues, self._state, self.shards, self.events
+            self.options, retry_of, self.leases, self._worker_queues, letters, self._state, self.shards, self.events
         )
         self.sweeper = Sweeper(self.keys, scripts, self.shards, self.options.sweep_interval)
 
@@ -125,7 +128,7 @@ class FairQueue:
         self.worker_queues = WorkerQueues(self._worker_queues, self.shards, self.resolver)
         self.tenants = Tenants(self.resolver, self._state, self.shards)
         self.groups = Groups(self.resolver, self._state, self.options, self.limits)
-        self.dead_letters = DeadLetters(self.resolver, DeadLetterStore(self.keys, scripts, codec), self._now_ms)
+        self.dead_letters = DeadLetters(self.resolver, letters, self.shards, self._now_ms)
         self._after_fork()
         _LIVE.add(self)
 
@@ -314,9 +317,11 @@ class FairQueue:
             {
                 "limits": {quote(name): limit for name, limit in limits.items()},
                 "dead_letters": self.options.dead_letters,
+                "dead_limit": self.options.dead_letter_limit,
                 "dedupe": to_ms(seconds("dedupe_window", self.options.dedupe_window)),
                 "round_robin": self.options.tenant_order == "round_robin",
                 **({"live": live} if live else {}),
+                **({"tell": 2 if self.events.payloads else 1} if self.events else {}),
                 **extension.settings,
             }
         )

@@ -30,6 +30,7 @@ key                            type    holds
 {ns:shard}:leases              zset    t/q/id -> deadline (ms)
 {ns:shard}:lease               hash    t/q/id -> token, stream, place, attempt, deliveries
 {ns:shard}:dead:t              zset    t/q/id -> time of death (ms)
+{ns:shard}:letters             zset    t that has dead letters -> when its oldest died, or earlier (ms)
 {ns:shard}:ended:t/q/id        string  how it ended, for the dedupe window
 =============================  ======  ==========================================================
 

@@ -182,6 +182,16 @@ def read_lease(key: bytes, token: bytes, raw: bytes, deliveries: int) -> Lease:
     )
 
 
+def read_payload(raw: bytes) -> bytes:
+    """The payload of a record as it is stored; of an unreadable one, what there is."""
+    *_, n_stream, n_history = _HEADER.unpack_from(raw)
+    body = raw[_HEADER.size + n_stream + n_history :]
+    try:
+        return unpack_body(body)[0]
+    except PayloadError:
+        return body
+
+
 def read_dead_letter(key: bytes, raw: bytes, codec: Codec) -> DeadLetter:
     """A dead letter from its record; a payload that cannot be read is None, its bytes are in ``raw``."""
     _, _, enqueued, attempt, deliveries, _, n_stream, n_history = _HEADER.unpack_from(raw)

@@ -101,7 +101,14 @@ local count = counter
 local living = (count.enqueued or 0) + (count.redriven or 0) - (count.completed or 0) - (count.discarded or 0) - (count.dead or 0)
   - (count.cancelled or 0) - (count.expired or 0) - (count.dropped or 0)
 if living ~= places then finding('messages', 'books', living .. ' alive by the counters, ' .. places .. ' in a place') end
-local letters = (count.dead or 0) - (count.redriven or 0) - (count.purged or 0)
+local letters = (count.dead or 0) - (count.redriven or 0) - (count.purged or 0) - (count.evicted or 0)
+local listed = 0
+for _, tenant in ipairs(redis.call('ZRANGE', root .. ':letters', 0, -1)) do
+  local n = redis.call('ZCARD', root .. ':dead:' .. tenant)
+  if n == 0 then finding('letters', tenant, 'is listed and has none') end
+  listed = listed + n
+end
+if listed ~= letters then finding('letters', 'books', letters .. ' by the counters, ' .. listed .. ' there') end
 local records = redis.call('HLEN', root .. ':messages')
 if records ~= places + letters then
   finding('messages', 'records', records .. ' records for ' .. places .. ' in a place and ' .. letters .. ' dead')

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from fairqueue import ConcurrencyGroup, FixedDelay, LeaseLost, NewMessage
+from fairqueue.events import OnDiscard
 
 pytestmark = pytest.mark.server
 TENANTS, QUEUES, POOLS = ("a", "b:", "c/ü"), ("q", "r"), ("cpu", "gpu")
@@ -32,6 +33,8 @@ class Run:
             retry=FixedDelay(3, 0.5),
             visibility_timeout=5,
             max_deliveries=5,
+            dead_letter_limit=3,
+            hooks=[OnDiscard(self.discarded)],
         )
         self.limits = {}
         self.n = 0
@@ -175,6 +178,11 @@ class Run:
         what = self.rng.choice(TENANTS), self.rng.choice([None, *QUEUES])
         paused = self.rng.random() < 0.4
         self.set_pause(what, paused=paused)
+
+    def discarded(self, event):
+        """A letter that made room for another one."""
+        assert (event.why, event.raw) == ("limit", f'"{event.message_id}"'.encode())
+        self.accepted.remove((event.tenant_id, event.queue_id, event.message_id))
 
     def set_pause(self, what, *, paused):
         tenant, queue = what
