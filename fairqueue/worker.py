@@ -185,6 +185,7 @@ class Worker:
                 self._settle(asking.shard, settlements)
             if handled >= self._threads:
                 break
+        self._asking.append(self._asking.pop(0))
         return handled
 
     def _signalled(self) -> None:
