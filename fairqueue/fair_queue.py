@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -284,13 +285,16 @@ class FairQueue:
         return {loop.name: loop.alive for loop in self._loops}
 
     def stats(self) -> dict[str, int]:
-        """Counters over all shards since the namespace was made, and leases held now."""
-        total: dict[str, int] = {}
+        """Messages counted over all shards since the namespace was made, and where messages are now.
+
+        Counted: enqueued, dispatched, completed, retried, released, handed_back, given_back, reclaimed, dead,
+        redriven, purged and evicted (dead letters), discarded, cancelled, dropped (purged while they waited), expired.
+        Now: waiting (delayed ones too), in_worker_queues, in_flight, dead_letters.
+        """
+        total: Counter[str] = Counter()
         for shard in self.shards:
-            for name, n in self._state.counters(shard).items():
-                if name not in {"schema", "shards", "seq"}:
-                    total[name] = total.get(name, 0) + n
-        return {**total, "in_flight": self.inflight.count()}
+            total.update(self._state.stats(shard))
+        return dict(total)
 
     def audit(self) -> list[Finding]:
         """Everything in the store that does not agree; read-only, an empty list is good."""

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from fairqueue.scripts import Scripts
 
 CHUNK = 500
+SETTINGS = {"schema", "shards", "seq"}  # of a shard's root hash; all else in it that is a number is a counter
+ENDS = ("completed", "discarded", "dead", "cancelled", "expired", "dropped")
+COUNTERS = (
+    "enqueued", "dispatched", "retried", "released", "handed_back", "given_back", "reclaimed", "redriven", "purged",
+    "evicted", *ENDS,
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -80,11 +86,20 @@ class State:
         """A tenant's weight."""
         return float(self._read(shard, "HGET", self.keys.part(shard, "weights"), quote(tenant_id)) or 1)
 
-    def counters(self, shard: int) -> dict[str, int]:
-        """The shard's counters since it was made."""
-        flat = self._read(shard, "HGETALL", self.keys.root(shard))
-        pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
-        return {k.decode(): int(v) for k, v in pairs if v.isdigit() and b":" not in k}
+    def stats(self, shard: int) -> dict[str, int]:
+        """The shard's counters since it was made, and how many messages are where now."""
+        leases, ahead, *flat = self.scripts.call("figures", self.keys.root(shard))
+        fields = {k.decode(): v for k, v in zip(flat[::2], flat[1::2], strict=True)}
+        counted = {k: int(v) for k, v in fields.items() if v.isdigit() and ":" not in k and k not in SETTINGS}
+        total = {**dict.fromkeys(COUNTERS, 0), **counted}
+        living = total["enqueued"] + total["redriven"] - sum(total[end] for end in ENDS)
+        return {
+            **total,
+            "waiting": living - leases - ahead,
+            "in_worker_queues": ahead,
+            "in_flight": leases,
+            "dead_letters": total["dead"] - total["redriven"] - total["purged"] - total["evicted"],
+        }
 
     def in_flight(self, shard: int) -> int:
         """Leases held now."""
