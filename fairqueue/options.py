@@ -61,7 +61,8 @@ class ConcurrencyGroup:
         name: an id.
         group_id: gives a new message's id in this group: a str, or a tuple of str. Called at enqueue.
         default_limit: None is unlimited, 0 pauses, at most 1,000,000.
-        limit: gives the limit of one group id; beats *default_limit*, and ``q.groups.set_limit`` beats both.
+        limit: gives the limit of one group id (a tuple of one as its str), asked again every `limit_ttl`; beats
+            *default_limit*, and ``q.groups.set_limit`` beats both. One that raises keeps its last good answer.
 
     Raises:
         InvalidId: *name* is not an id.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from fairqueue.errors import Unavailable
-
 if TYPE_CHECKING:
     from fairqueue.store.state import State
 
@@ -30,7 +28,7 @@ class Pauses:
             return known[1]
         try:
             paused = self._state.paused(shard, tenant_id) or self._state.paused(shard, tenant_id, queue_id)
-        except Unavailable:
+        except Exception:  # noqa: BLE001 - whatever the server's trouble, the lease is held and the handler may run
             paused = False
         if len(self._known) >= REMEMBERED:
             self._known.clear()
