@@ -115,6 +115,24 @@ def test_renewed_limits_wake_as_many_as_there_is_room(live):
     assert len(live.take()) == 1
 
 
+def test_waking_is_bounded_and_goes_on(live):
+    """A thousand a call, over all its groups; what could wake more is due again at once."""
+    live.options(limits={}, live={"g": True, "h": True})
+    for n in range(1100):
+        live.add("m", tenant=f"t{n}", groups=("g", "h") if n % 2 else ("h",), said=("g=x", "0", 0))
+        live.add("m", tenant=f"t{n}", queue="q2", groups=("h",), said=("h=x", "0", 0), call_id=b"another0")
+    while live.step()[2]:
+        pass
+    live.call("renew_limits", ["g=x", "-1", "h=x", "-1"])
+    woken = 2200 - live.client.hlen(live.root + ":blocked")
+    assert woken == 1000
+    for _ in range(3):
+        for group in stale(live)[1]:
+            live.call("renew_limits", [group, "-1"])
+    assert live.client.hlen(live.root + ":blocked") == 0
+    assert stale(live)[1] == []
+
+
 def test_renewing_what_is_gone_leaves_nothing(live):
     """A group whose last message ended meanwhile is not remembered."""
     live.add("a", said=("g=x", "1", 0))
