@@ -108,6 +108,7 @@ def test_renewed_limits_wake_as_many_as_there_is_room(live):
     assert live.client.zcard(live.root + ":act:default") == 2
     held += live.take()
     live.call("renew_limits", ["g=x", "~7"])
+    assert fields(live)["g=x?"] == "3"
     live.call("renew_limits", ["g=x", "2"])
     live.settle("complete", held.pop())
     assert live.take() == []
@@ -198,6 +199,23 @@ def test_messages_from_before_the_callable_are_asked_for(live):
         live.clock.advance(1)
     assert done == 5
     assert live.client.exists(live.root + ":groups", live.root + ":asked") == 0
+
+
+def test_one_from_before_the_callable_is_not_left_behind(live):
+    """The last message that was counted ends; an older one still stands parked, and is asked for."""
+    live.options(limits={"g": 3})
+    live.add("old", queue="q1")
+    live.options(limits={"g": 3}, live=LIVE)
+    live.add("new", queue="q2", said=("g=x", "0", 0))
+    assert live.take() == []
+    assert live.call("cancel", key="t/q2/new") == 1
+    taken = []
+    for _ in range(2):
+        live.clock.advance(5)
+        assert stale(live)[1] == ["g=x"]
+        live.call("renew_limits", ["g=x", "1"])
+        taken += [key for key, _ in live.take()]
+    assert taken == ["t/q1/old"]
 
 
 @pytest.mark.broken

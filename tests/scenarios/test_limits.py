@@ -164,6 +164,21 @@ def test_two_processes_ask_for_each_group_once(make_queue):
     assert one.audit() == []
 
 
+def test_a_failing_process_keeps_what_another_learned(make_queue):
+    """Its own last good answer is older than the shard's."""
+    here, there = Plan(2), Plan(4)
+    one, two = make_queue(concurrency_groups=group(here)), make_queue(concurrency_groups=group(there))
+    one.enqueue_batch(range(9), tenant_id="a")
+    one.clock.advance(5)
+    two.dispatcher.run_once()
+    assert one.groups.usage("t", "a")[1] == 4
+    here.default = ValueError("down")
+    one.clock.advance(5)
+    one.dispatcher.run_once()
+    assert here.asked == ["a", "a"]
+    assert one.groups.usage("t", "a")[1] == 4
+
+
 def test_one_that_died_while_asking_is_followed_by_another(make_queue):
     """Its groups are free again after a second."""
     plan = Plan(1)
