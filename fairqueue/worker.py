@@ -185,7 +185,7 @@ class Worker:
                 self._settle(asking.shard, settlements)
             if handled >= self._threads:
                 break
-        self._asking.append(self._asking.pop(0))
+        self._names.append(self._names.pop(0))
         return handled
 
     def _signalled(self) -> None:

@@ -36,6 +36,7 @@ def test_what_is_shown_of_a_pause(make_queue, redis_client, namespace):
     info = q.messages.get("t", "default", "m")
     assert (info.state, info.paused) == ("waiting", True)
     assert [m.paused for m in q.queues.peek("u", "only")] == [True]
+    assert q.messages.get("u", "only", "m").paused
     assert not q.messages.get("u", "default", "free").paused
     assert q.groups.blocking("t") == []
     taken = q.receive(max_messages=5)
