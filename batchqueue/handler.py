@@ -11,10 +11,9 @@ from batchqueue.batch import every
 from batchqueue.errors import ItemFailed
 from batchqueue.item import BatchItem, BatchResult
 from batchqueue.keys import batch_of, is_callback
-from fairqueue.errors import Bury, LeaseLost, PayloadError, Retry
+from fairqueue.errors import Bury, LeaseLost, PayloadError, Retry, describe
 from fairqueue.payload import Codec
 from fairqueue.retry import Dead, NoRetry, decide
-from fairqueue.settlement import describe
 from fairqueue.store.inflight import Settlement
 
 if TYPE_CHECKING:

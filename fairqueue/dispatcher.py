@@ -1,4 +1,4 @@
-"""Dispatcher: hands out ahead of the workers what they wait for, and wakes them for what falls due."""
+"""Dispatcher: hands out ahead of the workers what they wait for, wakes them for what falls due, renews limits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fairqueue.limits import LiveLimits
     from fairqueue.options import FairQueueOptions
     from fairqueue.store.worker_queues import WorkerQueueStore
 
@@ -16,17 +17,22 @@ LOOK = 1.0  # seconds between looks when nothing is due sooner
 class Dispatcher:
     """The role of some shards; each look is one script a worker queue."""
 
-    def __init__(self, options: FairQueueOptions, store: WorkerQueueStore, shards: Sequence[int]) -> None:
+    def __init__(
+        self, options: FairQueueOptions, store: WorkerQueueStore, shards: Sequence[int], limits: LiveLimits
+    ) -> None:
         """Collaborators are handed in."""
         self._options = options
         self._store = store
         self._shards = shards
+        self._limits = limits
         self._wait = LOOK
 
     def run_once(self) -> int:
-        """Dispatch once for every worker queue; returns messages moved."""
+        """Renew the limits that are due, then dispatch once for every worker queue; returns messages moved."""
         moved, wait = 0, LOOK
         for shard in self._shards:
+            stale = self._limits.refresh(shard)
+            wait = min(wait, LOOK if stale is None else stale)
             for name in self._store.names(shard):
                 n, due = self._store.dispatch(
                     shard, name, self._options.dispatch_batch_size, self._options.worker_queue_max_depth

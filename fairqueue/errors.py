@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 _SHOWN = 80  # characters of a value in an error's text
+TEXT_BYTES = 4096  # of an error that are kept with a message
 
 
 class FairQueueError(Exception):
@@ -144,3 +145,16 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001 - an int of more than 4,300 digits, a repr of a subclass
         return f"<{type(value).__name__}>"
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def describe(error: object) -> tuple[str, str]:
+    """Type and text of an error, even of one whose str() raises."""
+    if error is None:
+        return "", ""
+    if isinstance(error, str):
+        return "error", error.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+        text = "(its text cannot be read)"
+    return type(error).__name__, text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")

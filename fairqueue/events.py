@@ -8,12 +8,12 @@ import attrs
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 @attrs.frozen(kw_only=True)
 class Event:
-    """Something happened. Ids only, never a payload."""
+    """Something happened. Ids only, never a payload (but see `Discarded`)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -68,6 +68,33 @@ class Reclaimed(Event):
 
 
 @attrs.frozen(kw_only=True)
+class Discarded(Event):
+    """A message ended without success and is kept nowhere.
+
+    *why*: "off" (`dead_letters` is False), "limit" (the oldest letter, pushed out by `dead_letter_limit`) or "age"
+    (`dead_letter_ttl`); *reason*: why it was given up; *error*: its last one. *raw* is the payload as stored,
+    for hooks that ask (see `Hook`), else None.
+    """
+
+    tenant_id: str
+    queue_id: str
+    message_id: str
+    why: str
+    reason: str
+    error: str = attrs.field(repr=False)
+    raw: bytes | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class LimitFailed(Event):
+    """The `limit` callable of a concurrency group raised or gave no limit; its last good answer counts on."""
+
+    group: str
+    group_id: str | tuple[str, ...]
+    error: str
+
+
+@attrs.frozen(kw_only=True)
 class LoopFailed(Event):
     """A loop raised; it goes on after a pause."""
 
@@ -76,10 +103,26 @@ class LoopFailed(Event):
 
 
 class Hook(Protocol):
-    """Is told of every event, in the thread where it happened."""
+    """Is told of every event, in the thread where it happened.
+
+    One with an attribute ``payloads = True`` gets the payloads of discarded messages; the others never do.
+    """
 
     def __call__(self, event: Event, /) -> None:
         """Take note; must be quick."""
+
+
+@attrs.frozen
+class OnDiscard:
+    """A hook that is told of discarded messages only, with their payloads."""
+
+    handle: Callable[[Discarded], None]
+    payloads: bool = True
+
+    def __call__(self, event: Event, /) -> None:
+        """Hand it on."""
+        if isinstance(event, Discarded):
+            self.handle(event)
 
 
 @attrs.frozen
@@ -96,11 +139,23 @@ class Events:
         """Tell every hook."""
         _tell(self.hooks, event)
 
+    @property
+    def payloads(self) -> bool:
+        """Whether a hook asks for the payloads of discarded messages."""
+        return any(_asks(hook) for hook in self.hooks)
+
+
+def _asks(hook: Hook) -> bool:
+    return getattr(hook, "payloads", False) is True
+
 
 def _tell(hooks: Iterable[Hook], event: Event) -> None:
     for hook in hooks:
         try:
-            hook(event)
+            if isinstance(event, Discarded) and event.raw is not None and not _asks(hook):
+                hook(attrs.evolve(event, raw=None))
+            else:
+                hook(event)
         except Exception as error:  # noqa: BLE001 - a hook never fails a message
             structlog.get_logger("fairqueue").warning(
                 "fairqueue.hook_failed", hook=repr(hook)[:80], error=type(error).__name__

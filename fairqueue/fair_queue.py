@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,7 @@ from fairqueue.clock import Clock, SystemClock
 from fairqueue.connection import Connection
 from fairqueue.consumer import Consumer
 from fairqueue.delivery import Crew, Delivery
+from fairqueue.discards import Discards
 from fairqueue.dispatcher import Dispatcher
 from fairqueue.durations import seconds, to_ms, whole
 from fairqueue.embedded import EmbeddedServer
@@ -23,10 +25,12 @@ from fairqueue.events import Events, Hook
 from fairqueue.extension import Extension
 from fairqueue.ids import check_id, quote
 from fairqueue.keys import Keys
+from fairqueue.limits import LiveLimits
 from fairqueue.loops import Loop
 from fairqueue.message import NewMessage, Receipt
 from fairqueue.opening import Opening
 from fairqueue.options import FairQueueOptions
+from fairqueue.pauses import Pauses
 from fairqueue.payload import Codec
 from fairqueue.producer import Producer
 from fairqueue.reclaimer import Reclaimer
@@ -90,9 +94,6 @@ class FairQueue:
         self.names = Names()
         self.url: str | None = None
         self._owned: list[Any] = []
-        self._after_fork()
-        _LIVE.add(self)
-
         extension = extension or Extension()
         scripts = Scripts(
             Connection(client), self.clock.now_ms, self._script_options(extension), (*PIECES, *extension.pieces)
@@ -101,19 +102,25 @@ class FairQueue:
         self.scripts = scripts
         self._state = State(self.keys, scripts)
         self._worker_queues = WorkerQueueStore(self.keys, scripts)
-        self.leases = Inflight(self.keys, scripts)
+        discards = Discards(self.events)
+        self.leases = Inflight(self.keys, scripts, discards)
+        letters = DeadLetterStore(self.keys, scripts, codec, discards)
         retry_of = extension.retry_of or (lambda _: self.options.retry)
         self.settler = Settler(self.options, retry_of, self.leases, self.events)
         self.crew = Crew(self.leases, self.settler, codec, to_ms(self.options.timeout))
-        self.resolver = Resolver(self.options, codec, self.names)
+        self.pauses = Pauses(self._state)
+        self.limits = LiveLimits(self.options, self._state, self.clock, self.events)
+        self.resolver = Resolver(self.options, codec, self.names, self.limits)
         self.opened = Opening(self.keys, scripts, self.options.shard_count, extension.owner)
         self._producer = Producer(self.resolver, Intake(self.keys, scripts), self.opened, self.events)
         self.consumer = Consumer(
             self.crew, self.names, self.resolver, self._state, self.opened, self.shards, self.wakeups
         )
 
-        self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards)
-        self.reclaimer = Reclaimer(self.options, retry_of, self.leases, self._worker_queues, self.shards, self.events)
+        self.dispatcher = Dispatcher(self.options, self._worker_queues, self.shards, self.limits)
+        self.reclaimer = Reclaimer(
+            self.options, retry_of, self.leases, self._worker_queues, letters, self._state, self.shards, self.events
+        )
         self.sweeper = Sweeper(self.keys, scripts, self.shards, self.options.sweep_interval)
 
         self.queues = Queues(self.resolver, self._state, codec, self.shards)
@@ -121,8 +128,10 @@ class FairQueue:
         self.inflight = InFlight(self._state, self.shards)
         self.worker_queues = WorkerQueues(self._worker_queues, self.shards, self.resolver)
         self.tenants = Tenants(self.resolver, self._state, self.shards)
-        self.groups = Groups(self.resolver, self._state, self.options)
-        self.dead_letters = DeadLetters(self.resolver, DeadLetterStore(self.keys, scripts, codec), self._now_ms)
+        self.groups = Groups(self.resolver, self._state, self.options, self.limits)
+        self.dead_letters = DeadLetters(self.resolver, letters, self.shards, self._now_ms)
+        self._after_fork()
+        _LIVE.add(self)
 
     @classmethod
     def connect(cls, url: str, *, hooks: Iterable[Hook] = (), clock: Clock | None = None, **options: Any) -> Self:
@@ -221,7 +230,7 @@ class FairQueue:
             for shard in self.shards:
                 self.opened(shard)
             parts: list[tuple[str, Any]] = [
-                (f"fairqueue.dispatcher-{i}", Dispatcher(self.options, self._worker_queues, shards))
+                (f"fairqueue.dispatcher-{i}", Dispatcher(self.options, self._worker_queues, shards, self.limits))
                 for i in range(self.options.dispatcher_threads)
                 if (shards := self.shards[i :: self.options.dispatcher_threads])
             ]
@@ -276,13 +285,16 @@ class FairQueue:
         return {loop.name: loop.alive for loop in self._loops}
 
     def stats(self) -> dict[str, int]:
-        """Counters over all shards since the namespace was made, and leases held now."""
-        total: dict[str, int] = {}
+        """Messages counted over all shards since the namespace was made, and where messages are now.
+
+        Counted: enqueued, dispatched, completed, retried, released, handed_back, given_back, reclaimed, dead,
+        redriven, purged and evicted (dead letters), discarded, cancelled, dropped (purged while they waited), expired.
+        Now: waiting (delayed ones too), in_worker_queues, in_flight, dead_letters.
+        """
+        total: Counter[str] = Counter()
         for shard in self.shards:
-            for name, n in self._state.counters(shard).items():
-                if name not in {"schema", "shards", "seq"}:
-                    total[name] = total.get(name, 0) + n
-        return {**total, "in_flight": self.inflight.count()}
+            total.update(self._state.stats(shard))
+        return dict(total)
 
     def audit(self) -> list[Finding]:
         """Everything in the store that does not agree; read-only, an empty list is good."""
@@ -300,15 +312,20 @@ class FairQueue:
         self._lock = threading.Lock()
         self._loops = []
         self._wakeups = None
+        self.limits.after_fork()
 
     def _script_options(self, extension: Extension) -> bytes:
         limits = {g.name: g.default_limit for g in self.options.concurrency_groups if g.default_limit is not None}
+        live = {quote(g.name): True for g in self.options.concurrency_groups if g.limit is not None}
         return msgspec.msgpack.encode(
             {
                 "limits": {quote(name): limit for name, limit in limits.items()},
                 "dead_letters": self.options.dead_letters,
+                "dead_limit": self.options.dead_letter_limit,
                 "dedupe": to_ms(seconds("dedupe_window", self.options.dedupe_window)),
                 "round_robin": self.options.tenant_order == "round_robin",
+                **({"live": live} if live else {}),
+                **({"tell": 2 if self.events.payloads else 1} if self.events else {}),
                 **extension.settings,
             }
         )
@@ -337,7 +354,6 @@ def _refuse_unbuilt(options: FairQueueOptions) -> None:
             (f"scheduler={options.scheduler!r}", not isinstance(options.scheduler, Fair)),
             ("rate_limiter", options.rate_limiter is not None),
             ("cooloff", options.cooloff is not None),
-            ("ConcurrencyGroup.limit", any(group.limit is not None for group in options.concurrency_groups)),
         )
         if used
     ]

@@ -16,19 +16,26 @@ key                            type    holds
 {ns:shard}:lane:p              zset    t at or under its share, not served yet -> place
 {ns:shard}:tags:p              zset    t outside act -> last finish tag, while it lies ahead
 {ns:shard}:clock:p             hash    v, turn, seq of the policy; n living messages; asked; off, idle
-{ns:shard}:groups              hash    g -> slots in use; g# -> limit set at run time
+{ns:shard}:groups              hash    g -> slots in use; g# -> limit set at run time; g?, g+ below
+{ns:shard}:asked               zset    g whose limit a callable gives -> when it was asked last (ms)
+{ns:shard}:paused              hash    t or t/q that is paused -> since when (ms)
+{ns:shard}:resuming            zset    t or t/q whose pause is over and whose streams are not all back
 {ns:shard}:waiting             hash    g -> worker queues with streams parked on it
 {ns:shard}:waiters:p/g         zset    t -> tag it had when it was parked
 {ns:shard}:parked:p/g/t        zset    s -> order of its head
-{ns:shard}:blocked             hash    s -> g it is parked on
+{ns:shard}:blocked             hash    s -> g it is parked on (!t, !t/q: a pause)
 {ns:shard}:weights             hash    t -> weight
 {ns:shard}:queue:p             list    dispatched messages, until they are taken
 {ns:shard}:idle:p              zset    wake-up channel of a waiting process -> its next look (ms)
 {ns:shard}:leases              zset    t/q/id -> deadline (ms)
 {ns:shard}:lease               hash    t/q/id -> token, stream, place, attempt, deliveries
 {ns:shard}:dead:t              zset    t/q/id -> time of death (ms)
+{ns:shard}:letters             zset    t that has dead letters -> when its oldest died, or earlier (ms)
 {ns:shard}:ended:t/q/id        string  how it ended, for the dedupe window
 =============================  ======  ==========================================================
+
+Of a group whose limit a callable gives, ``g?`` holds what it said last and ``g+`` the number of streams with
+messages of it; both go with the group's last message.
 """
 
 from __future__ import annotations

@@ -99,12 +99,13 @@ class DeadLetter:
 
 @attrs.frozen(kw_only=True)
 class MessageInfo:
-    """Where a message is: state is waiting, delayed, dispatched, leased or dead."""
+    """Where a message is: *state* is waiting, delayed, dispatched, leased or dead; *paused*: its tenant or queue is."""
 
     tenant_id: str
     queue_id: str
     message_id: str
     state: str
+    paused: bool
     attempt: int
     deliveries: int
     worker_queue: str
@@ -116,12 +117,16 @@ class MessageInfo:
 
 @attrs.frozen(kw_only=True)
 class QueueInfo:
-    """A queue with messages that wait (delayed ones included); *oldest* is the order time of the first."""
+    """A queue with messages that wait (delayed ones included); *oldest* is the order time of the first.
+
+    *paused*: it or its tenant is paused.
+    """
 
     tenant_id: str
     queue_id: str
     waiting: int
     oldest: datetime
+    paused: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -177,6 +182,16 @@ def read_lease(key: bytes, token: bytes, raw: bytes, deliveries: int) -> Lease:
     )
 
 
+def read_payload(raw: bytes) -> bytes:
+    """The payload of a record as it is stored; of an unreadable one, what there is."""
+    *_, n_stream, n_history = _HEADER.unpack_from(raw)
+    body = raw[_HEADER.size + n_stream + n_history :]
+    try:
+        return unpack_body(body)[0]
+    except PayloadError:
+        return body
+
+
 def read_dead_letter(key: bytes, raw: bytes, codec: Codec) -> DeadLetter:
     """A dead letter from its record; a payload that cannot be read is None, its bytes are in ``raw``."""
     _, _, enqueued, attempt, deliveries, _, n_stream, n_history = _HEADER.unpack_from(raw)
@@ -208,9 +223,8 @@ def read_dead_letter(key: bytes, raw: bytes, codec: Codec) -> DeadLetter:
     )
 
 
-def read_info(key: str, reply: list[Any], codec: Codec) -> MessageInfo:
-    """Where a message is, from the reply of find."""
-    state, raw = reply[0], reply[1]
+def read_info(key: str, state: str, raw: bytes, codec: Codec, *, paused: bool) -> MessageInfo:
+    """Where a message is, from its record."""
     _, order, enqueued, attempt, deliveries, _, n_stream, n_history = _HEADER.unpack_from(raw)
     at = _HEADER.size
     worker_queue = unquote(raw[at : at + n_stream].decode().split("/")[0])
@@ -224,7 +238,8 @@ def read_info(key: str, reply: list[Any], codec: Codec) -> MessageInfo:
         tenant_id=tenant_id,
         queue_id=queue_id,
         message_id=message_id,
-        state=state.decode(),
+        state=state,
+        paused=paused,
         attempt=attempt,
         deliveries=deliveries,
         worker_queue=worker_queue,

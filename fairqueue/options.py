@@ -61,7 +61,8 @@ class ConcurrencyGroup:
         name: an id.
         group_id: gives a new message's id in this group: a str, or a tuple of str. Called at enqueue.
         default_limit: None is unlimited, 0 pauses, at most 1,000,000.
-        limit: gives the limit of one group id; beats *default_limit*, and ``q.groups.set_limit`` beats both.
+        limit: gives the limit of one group id (a tuple of one as its str), asked again every `limit_ttl`; beats
+            *default_limit*, and ``q.groups.set_limit`` beats both. One that raises keeps its last good answer.
 
     Raises:
         InvalidId: *name* is not an id.
@@ -132,6 +133,12 @@ class FairQueueOptions:
     )
     #: Keep messages that are given up on; False: discard them, with a hook and a metric.
     dead_letters: bool = attrs.field(default=True, validator=yes_or_no)
+    #: Dead letters kept of each tenant: beyond them the oldest goes. None: no bound.
+    dead_letter_limit: int | None = attrs.field(default=100_000, validator=or_none(within(whole, 1, 100_000_000)))
+    #: Time for which a dead letter is kept. None: for ever.
+    dead_letter_ttl: float | None = attrs.field(
+        default=None, converter=as_seconds_or_none, validator=or_none(within(seconds, 1, 3650 * DAY))
+    )
     #: Length of a lease, 0.1 s to 12 h, from the moment of delivery or of the last beat.
     visibility_timeout: float = attrs.field(default=30, converter=as_seconds, validator=within(seconds, 0.1, DAY / 2))
     #: Time between two beats, shorter than *visibility_timeout*. None: a third of it.

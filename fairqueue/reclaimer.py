@@ -1,10 +1,11 @@
-"""Reclaimer: leases that ran out go back or die; dispatched messages nobody takes go back."""
+"""Reclaimer: leases that ran out go back or die, dispatched messages nobody takes go back, old letters end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fairqueue import events
+from fairqueue.durations import to_ms
 from fairqueue.keys import split_message_key
 from fairqueue.retry import Dead, on_expiry
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from fairqueue.events import Events
     from fairqueue.options import FairQueueOptions
     from fairqueue.retry import RetryPolicy
+    from fairqueue.store.dead_letters import DeadLetterStore
     from fairqueue.store.inflight import Expired, Inflight
+    from fairqueue.store.state import State
     from fairqueue.store.worker_queues import WorkerQueueStore
 
 CHUNK = 200
@@ -29,6 +32,8 @@ class Reclaimer:
         retry_of: Callable[[str], RetryPolicy | None],
         inflight: Inflight,
         queues: WorkerQueueStore,
+        dead_letters: DeadLetterStore,
+        state: State,
         shards: Sequence[int],
         told: Events,
     ) -> None:
@@ -37,11 +42,17 @@ class Reclaimer:
         self._retry_of = retry_of
         self._inflight = inflight
         self._queues = queues
+        self._dead_letters = dead_letters
+        self._state = state
         self._shards = shards
         self._events = told
 
     def run_once(self) -> int:
         """Reclaim everything that ran out by now; returns leases and dispatched messages moved."""
+        for shard in self._shards:
+            self._state.finish_resumes(shard)
+            if self._options.dead_letter_ttl is not None:
+                self._dead_letters.age(shard, to_ms(float(self._options.dead_letter_ttl)))
         return sum(self._leases(shard) + self._untaken(shard) for shard in self._shards)
 
     def idle(self) -> float:

@@ -18,6 +18,7 @@ from fairqueue.sharding import shard_of
 from fairqueue.store.intake import Entry
 
 if TYPE_CHECKING:
+    from fairqueue.limits import LiveLimits
     from fairqueue.options import ConcurrencyGroup, FairQueueOptions, GroupId
     from fairqueue.payload import Codec
 
@@ -46,11 +47,12 @@ class Names:
 class Resolver:
     """Turns a `NewMessage` into the entry that is stored, and its shard."""
 
-    def __init__(self, options: FairQueueOptions, codec: Codec, names: Names) -> None:
+    def __init__(self, options: FairQueueOptions, codec: Codec, names: Names, limits: LiveLimits) -> None:
         """Collaborators are handed in."""
         self._options = options
         self._codec = codec
         self._names = names
+        self._limits = limits
 
     def shard(self, tenant_id: str) -> int:
         """The shard that holds a tenant.
@@ -90,19 +92,24 @@ class Resolver:
         worker_queue: Any = self._options.worker_queue
         if callable(worker_queue):
             worker_queue = check_id("worker_queue", worker_queue(message))
+        ids = [(group.name, self._group_id(group, message)) for group in self._options.concurrency_groups]
         stream = stream_name(
-            tenant_id,
-            queue_id,
-            worker_queue,
-            message.priority,
-            [self._group(group, message) for group in self._options.concurrency_groups],
+            tenant_id, queue_id, worker_queue, message.priority, [group_key(name, group_id) for name, group_id in ids]
         )
         body = pack_body(call_id, self._codec.encode(message.payload, what), _metadata(message.metadata))
         return message_id, Entry(
-            stream=stream, id=quote(message_id), due=due(message.delay, message.not_before), body=body
+            stream=stream,
+            id=quote(message_id),
+            due=due(message.delay, message.not_before),
+            body=body,
+            limits=tuple(
+                (group_key(name, group_id), *self._limits.of(name, group_id))
+                for name, group_id in ids
+                if self._limits.gives(name)
+            ),
         )
 
-    def _group(self, group: ConcurrencyGroup, message: NewMessage) -> str:
+    def _group_id(self, group: ConcurrencyGroup, message: NewMessage) -> GroupId:
         group_id: GroupId = group.group_id(message)
         parts = (group_id,) if isinstance(group_id, str) else group_id
         if not isinstance(parts, tuple) or not parts:
@@ -116,7 +123,7 @@ class Resolver:
                 f"group {group.name!r} gave {group_id!r}: with shard_count > 1 a group id is the shard key "
                 f"({self._shard_key(message.tenant_id)!r}) or a tuple that starts with it; set shard_by to the wider id"
             )
-        return group_key(group.name, group_id)
+        return parts if len(parts) > 1 else parts[0]
 
 
 def _metadata(metadata: dict[str, Any] | None) -> dict[str, Any] | None:

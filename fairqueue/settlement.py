@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairqueue import events
 from fairqueue.durations import seconds
-from fairqueue.errors import Bury, LeaseLost, Retry
+from fairqueue.errors import Bury, LeaseLost, Retry, describe
 from fairqueue.keys import split_message_key
 from fairqueue.retry import Dead, decide
 from fairqueue.store.inflight import Settlement
@@ -21,21 +21,7 @@ if TYPE_CHECKING:
     from fairqueue.retry import RetryPolicy
     from fairqueue.store.inflight import Inflight
 
-TEXT_BYTES = 4096  # of an error that are kept with a message
 REMEMBERED = 4096  # deliveries this process settled lately: settling one again is success
-
-
-def describe(error: object) -> tuple[str, str]:
-    """Type and text of an error, even of one whose str() raises."""
-    if error is None:
-        return "", ""
-    if isinstance(error, str):
-        return "error", error.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
-        text = "(its text cannot be read)"
-    return type(error).__name__, text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")
 
 
 class Settler:

@@ -16,6 +16,7 @@ from fairqueue.durations import seconds, whole
 from fairqueue.errors import ConfigurationError, OutcomeUnknown
 from fairqueue.ids import check_id
 from fairqueue.loops import Failures
+from fairqueue.pauses import LATELY
 from fairqueue.store.inflight import Settlement
 from fairqueue.waiting import LOOK
 
@@ -95,7 +96,7 @@ class Worker:
     def _reset(self) -> None:
         """As before the first start; nothing of an earlier run, or of a parent process, is kept."""
         self._pid = os.getpid()
-        self._inbox: SimpleQueue[Delivery | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[Delivery, float] | None] = SimpleQueue()  # and when it was taken
         self._done: SimpleQueue[_Done | None] = SimpleQueue()
         self._asking = [_Asking(shard, name) for shard in self._q.shards for name in self._names]
         self._held: dict[str, Delivery] = {}  # by token; the fetcher adds and removes, the beater reads copies
@@ -184,6 +185,7 @@ class Worker:
                 self._settle(asking.shard, settlements)
             if handled >= self._threads:
                 break
+        self._names.append(self._names.pop(0))
         return handled
 
     def _signalled(self) -> None:
@@ -207,8 +209,9 @@ class Worker:
     # -- handlers
 
     def _work(self) -> None:
-        while (delivery := self._inbox.get()) is not None:
-            if self._draining.is_set():
+        while (item := self._inbox.get()) is not None:
+            delivery, taken_at = item
+            if self._draining.is_set() or self._paused(delivery, taken_at):
                 self._done.put(_Done(delivery, _plain("hand_back", delivery)))
             else:
                 self._done.put(self._handle(delivery))
@@ -236,6 +239,12 @@ class Worker:
             settlement = delivery.outcome or _plain("complete", delivery)
         self._begun.pop(delivery.token, None)
         return _Done(delivery, None if delivery.settled else settlement)
+
+    def _paused(self, delivery: Delivery, taken_at: float) -> bool:
+        """Whether its tenant or queue was paused while it waited for a thread (prefetch)."""
+        if time.monotonic() - taken_at < LATELY:
+            return False
+        return self._q.pauses.hold(delivery.shard, delivery.tenant_id, delivery.queue_id)
 
     @staticmethod
     def _failure(delivery: Delivery, error: BaseException) -> Settlement:
@@ -306,7 +315,7 @@ class Worker:
                 self._held.pop(item.delivery.token, None)
             for delivery in self._q.consumer.deliveries(leases, asking.shard):
                 self._held[delivery.token] = delivery
-                self._inbox.put(delivery)
+                self._inbox.put((delivery, time.monotonic()))
         self._names.append(self._names.pop(0))  # turn about between worker queues
 
     def _in_order(self) -> list[_Asking]:

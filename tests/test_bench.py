@@ -16,6 +16,6 @@ def test_a_small_run():
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
-    assert len(figures) == 5
+    assert len(figures) == 6
     assert all(len(rows) == 1 for rows in figures.values())
     assert figures["enqueue in bulk"][0]["commands"] < 5

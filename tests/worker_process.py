@@ -26,8 +26,16 @@ def main(url: str, namespace: str, settings: str) -> None:
     options = json.loads(settings)
     threads, prefetch, grace = options.pop("threads", 4), options.pop("prefetch", 0), options.pop("grace", 30)
     limit = options.pop("limit", None)
-    groups = [ConcurrencyGroup(name="t", group_id=lambda m: m.tenant_id, default_limit=limit)]
+    live = options.pop("live", None)  # a key that holds the limit, asked live
     notes = redis.Redis.from_url(url)
+    groups = [
+        ConcurrencyGroup(
+            name="t",
+            group_id=lambda m: m.tenant_id,
+            default_limit=limit,
+            limit=(lambda _: int(notes.get(live))) if live else None,
+        )
+    ]
     count = notes.register_script(COUNT)
 
     def handle(delivery):

@@ -23,6 +23,51 @@ function Living.drop(l, now)
   Slots.free(Streams.of(l.stream), now)
 end
 
+-- Messages that ended without success and are kept nowhere, for callers whose hooks listen (O.tell: 1 ids and
+-- errors, 2 the record too). tell() appends to a reply: key, why, reason, kind, text, record of each.
+local gone = {}
+
+local function discarded(key, why, raw, reason, kind, text)
+  for _, part in ipairs({key, why, reason, kind, text, O.tell == 2 and raw or ''}) do gone[#gone + 1] = part end
+end
+
+function Living.tell(out)
+  for _, part in ipairs(gone) do out[#out + 1] = part end
+  return out
+end
+
+-- Dead letters of a tenant, and the tenants that have any by the age of the oldest (or earlier).
+function Living.dead(tenant) return Draft.sorted(root .. ':dead:' .. tenant) end
+function Living.letters() return Draft.sorted(root .. ':letters') end
+
+-- A dead letter is kept no longer. why: limit or age.
+function Living.evict(tenant, key, why)
+  if O.tell then
+    local raw = Living.messages():get(key)
+    local reason, _, failures = unpack(cmsgpack.unpack(Record.read(raw).history))
+    local last = failures[#failures] or {}
+    discarded(key, why, raw, reason, last[2] or '', last[3] or '')
+  end
+  Living.dead(tenant):rem(key)
+  Living.messages():set(key, nil)
+  Draft.count('evicted')
+end
+
+-- A new dead letter; beyond the tenant's bound the oldest goes, ten at most where the bound was lowered.
+local counted = {}
+local function add_letter(tenant, key, now)
+  local dead = Living.dead(tenant)
+  if not Living.letters():score(tenant) then Living.letters():add(tenant, now) end
+  dead:add(key, now)
+  if not O.dead_limit then return end
+  counted[tenant] = (counted[tenant] or redis.call('ZCARD', dead.key)) + 1
+  for _ = 1, 10 do
+    if counted[tenant] <= O.dead_limit then break end
+    Living.evict(tenant, dead:first(), 'limit')
+    counted[tenant] = counted[tenant] - 1
+  end
+end
+
 -- Runs in every script that ends a message; `note` is what is known of it: attempt, deliveries, reason,
 -- kind, text (of a failure, or the result); dead when its record is kept.
 function Living.over(s, key, how, now, note)
@@ -73,6 +118,7 @@ function Living.bury(l, now, reason, kind, text)
   local s = Streams.of(l.stream)
   local note = {attempt = l.attempt, deliveries = l.deliveries, reason = reason, kind = kind, text = text}
   if not O.dead_letters then
+    if O.tell then discarded(l.key, 'off', Living.messages():get(l.key), reason, kind, text) end
     Living.over(s, l.key, 'discarded', now, note)
   else
     local r = Record.read(Living.messages():get(l.key))
@@ -80,9 +126,9 @@ function Living.bury(l, now, reason, kind, text)
     Record.note(r, now, kind, text)
     r.history = cmsgpack.pack({reason, now, cmsgpack.unpack(r.history)})
     Living.messages():set(l.key, Record.write(r))
-    Draft.sorted(root .. ':dead:' .. s.tenant):add(l.key, now)
     note.dead = true
     Living.over(s, l.key, 'dead', now, note)
+    add_letter(s.tenant, l.key, now)
   end
   Living.drop(l, now)
 end

@@ -70,6 +70,7 @@ end
 
 local function finish(now)
   Clock.save()
+  Slots.save()
   Draft.commit()
   Pool.wake(now)
 end

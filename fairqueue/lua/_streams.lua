@@ -48,6 +48,7 @@ function Streams.place(s, now, from, served)
     Streams.delayed(s.pool):add(s.name, due)
   else
     Streams.index():rem(s.name)
+    Slots.count(s, -1)
   end
   return to == 'ready'
 end
@@ -58,6 +59,7 @@ function Streams.add(s, member, order, now)
   s.messages:add(member, order)
   if not head then
     Streams.index():add(s.name, 0)
+    Slots.count(s, 1)
     Draft.home('HSETNX', root, 'pool:' .. s.pool, '')
     Streams.place(s, now)
   elseif s.messages:first() == member then

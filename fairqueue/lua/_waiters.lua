@@ -48,3 +48,15 @@ function Waiters.wake(group, now)
     end
   end
 end
+
+-- More room wakes as many as it holds, at most `most`. Returns how many times it woke.
+function Waiters.admit(group, most, now)
+  local limit = Slots.limit(group)
+  local room = limit and limit - Slots.used(group) or most
+  local n = 0
+  while n < math.min(room, most) and Waiters.pools():get(group) do
+    Waiters.wake(group, now)
+    n = n + 1
+  end
+  return n
+end

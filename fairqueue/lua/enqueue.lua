@@ -1,11 +1,20 @@
 -- enqueue: add messages; one whose id lives already changes nothing.
--- args   now options call_id
+-- args   now options call_id limits
+--        limits: packed list of group, what its callable said (see Slots.learn), how many ms ago; or ''
 -- rest   n, n streams; then for each message: stream number, id, due, body
 --        due: '' at once, '+ms' from now, 'ms' since the epoch (the past counts as now)
 -- gives  for each message 1 created, 0 it was there
 -- grows  refused whole when the server's memory is full
 -- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
+if limits ~= '' then
+  local said, groups = cmsgpack.unpack(limits), {}
+  for i = 1, #said, 3 do groups[#groups + 1] = said[i] end
+  Slots.fetch(groups)
+  for i, group in ipairs(groups) do
+    if not Slots.hash():get(group .. '?') then Slots.learn(group, said[3 * i - 1], now - said[3 * i]) end
+  end
+end
 local streams, at = {}, rest
 for i = 1, tonumber(ARGV[at]) do streams[i] = Streams.of(ARGV[at + i]) end
 at = at + #streams + 1

@@ -1,7 +1,7 @@
 -- list_queues: queues with messages that wait, by name, a page at a time.
 -- args   now options prefix after limit
 --        prefix: 'tenant/' or ''; after: the last one of the page before, or ''
--- gives  tenant/queue, messages, order time of the oldest, of each
+-- gives  tenant/queue, messages, order time of the oldest, 1 when it or its tenant is paused, of each
 -- uses   shard clock
 now = clock_ms(now)
 local out = {}
@@ -20,6 +20,8 @@ for _ = 1, tonumber(limit) do
   out[#out + 1] = queue
   out[#out + 1] = n
   out[#out + 1] = oldest
+  local paused = redis.call('HMGET', root .. ':paused', queue, string.match(queue, '^[^/]*'))
+  out[#out + 1] = (paused[1] or paused[2]) and 1 or 0
   from = '[' .. queue .. '0'
 end
 return out

@@ -10,6 +10,7 @@ local keys = redis.call('ZRANGEBYSCORE', dead, '-inf', before == '' and now or b
 if #keys > 0 then
   redis.call('HDEL', root .. ':messages', unpack(keys))
   redis.call('ZREM', dead, unpack(keys))
+  if redis.call('EXISTS', dead) == 0 then redis.call('ZREM', root .. ':letters', tenant) end
   redis.call('HINCRBY', root, 'purged', #keys)
 end
 return #keys

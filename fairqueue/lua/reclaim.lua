@@ -1,7 +1,7 @@
 -- reclaim: end leases that ran out, each only if the same token still holds it past its deadline.
 -- args   now options
 -- rest   for each lease: key, token, reason ('' puts it back to its place, else it is dead)
--- gives  for each 1 reclaimed, 0 when it was beaten, settled or taken anew
+-- gives  for each 1 reclaimed, 0 when it was beaten, settled or taken anew; then discards (see Living.tell)
 -- frees  works on a full server
 -- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
@@ -18,4 +18,4 @@ for i = rest, #ARGV, 3 do
   end
 end
 finish(now)
-return out
+return Living.tell(out)

@@ -18,7 +18,8 @@ for n, key in ipairs(keys) do
     r.history = cmsgpack.pack(cmsgpack.unpack(r.history)[3])
     r.state, r.attempt, r.deliveries, r.seq, r.order = Record.LIVE, 1, 0, Record.sequence(), now
     Living.messages():set(key, Record.write(r))
-    Draft.sorted(root .. ':dead:' .. tenant):rem(key)
+    Living.dead(tenant):rem(key)
+    if not Living.dead(tenant):first() then Living.letters():rem(tenant) end
     Streams.add(s, r.seq .. id, now, now)
     Clock.living(s.pool, 1)
     Draft.count('redriven')

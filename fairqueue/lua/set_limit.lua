@@ -6,11 +6,6 @@
 -- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 Slots.hash():set(group .. '#', limit ~= '' and limit or nil)
-local room = Slots.limit(group)
-room = room and room - Slots.used(group) or 10000
-for _ = 1, math.min(room, 10000) do
-  if not Waiters.pools():get(group) then break end
-  Waiters.wake(group, now)
-end
+Waiters.admit(group, 10000, now)
 finish(now)
 return 1

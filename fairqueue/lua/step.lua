@@ -3,7 +3,7 @@
 --        channel, look: who to wake when there was too little, and in how many ms it looks by itself
 --        floor: the lowest clock of other shards that have work (-1 none has, '' there are none)
 -- rest   for each settlement: verb, key, token, delay, reason, kind, text
--- gives  settled (1 or 0 each), leases (key, token, record, deliveries each),
+-- gives  settled (1 or 0 each, then discards: see Living.tell), leases (key, token, record, deliveries each),
 --        1 when more is ready, ms until the earliest due time (or -1), the shard's clock
 -- frees  works on a full server
 -- uses   shard clock record draft streams slots waiters policy living on_end pool dispatch take
@@ -28,6 +28,7 @@ end
 local c = Clock.of(pool)
 local clock = Clock.across(c, want > 0 and floor or '', was, #leases / 4)
 Clock.save()
+Slots.save()
 Draft.commit()
 local more, wait = 0, -1
 if want > 0 then
@@ -42,4 +43,4 @@ if want > 0 then
   if name then wait = math.max(due - now, 0) end
 end
 Pool.wake(now)
-return {settled, leases, more, wait, clock}
+return {Living.tell(settled), leases, more, wait, clock}

@@ -13,11 +13,13 @@ from fairqueue.message import DeadLetter, read_dead_letter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fairqueue.discards import Discards
     from fairqueue.keys import Keys
     from fairqueue.payload import Codec
     from fairqueue.scripts import Scripts
 
 CHUNK = 500
+MAX_CHUNKS = 10  # of letters that are too old, at a time
 
 
 @attrs.frozen
@@ -27,6 +29,7 @@ class DeadLetterStore:
     keys: Keys
     scripts: Scripts
     codec: Codec
+    discards: Discards
 
     def count(self, shard: int, tenant_id: str) -> int:
         """How many the tenant has."""
@@ -52,6 +55,23 @@ class DeadLetterStore:
     def redrive(self, shard: int, message_keys: Sequence[str]) -> list[bool]:
         """Move letters back to their queues; False where one was not dead."""
         return [moved == 1 for moved in self.scripts.call("redrive", self.keys.root(shard), message_keys)]
+
+    def tenants(self, shard: int, after: int, limit: int) -> list[str]:
+        """Tenants that have letters, encoded, the one with the oldest first."""
+        key = self.keys.part(shard, "letters")
+        command = ("ZRANGE", key, after, after + limit - 1)
+        return [name.decode() for name in self.scripts.connection.call(key, lambda _: command, repeatable=True)]
+
+    def age(self, shard: int, ttl_ms: int) -> int:
+        """Keep letters of that age no longer, a bounded number a call; how many went."""
+        total = 0
+        for _ in range(MAX_CHUNKS):
+            gone, more, *discards = self.scripts.call("age_dead", self.keys.root(shard), age=ttl_ms, limit=CHUNK)
+            self.discards.tell(discards)
+            total += gone
+            if not more:
+                break
+        return total
 
     def purge(self, shard: int, tenant_id: str, *, before_ms: int | None) -> int:
         """Delete letters that died up to a time (None: now), all of them, in chunks."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fairqueue.connection import Argument
+    from fairqueue.discards import Discards
     from fairqueue.keys import Keys
     from fairqueue.scripts import Scripts
 
@@ -64,6 +65,7 @@ class Inflight:
 
     keys: Keys
     scripts: Scripts
+    discards: Discards
 
     def step(
         self,
@@ -99,8 +101,9 @@ class Inflight:
             floor="" if floor is None else floor,
             again="1" if again else "0",
         )
+        self.discards.tell(settled[len(settlements) :])
         return Step(
-            settled=[done == 1 for done in settled],
+            settled=[done == 1 for done in settled[: len(settlements)]],
             leases=[read_lease(*leases[i : i + 4]) for i in range(0, len(leases), 4)],
             more=more == 1,
             next_due=None if next_due < 0 else next_due / 1000,
@@ -115,7 +118,8 @@ class Inflight:
     def settle(self, shard: int, settlements: Sequence[Settlement]) -> list[bool]:
         """End deliveries; False where the token holds the lease no longer."""
         reply = self.scripts.call("settle", self.keys.root(shard), _flat(settlements))
-        return [done == 1 for done in reply]
+        self.discards.tell(reply[len(settlements) :])
+        return [done == 1 for done in reply[: len(settlements)]]
 
     def heartbeat(self, shard: int, leases: Sequence[tuple[str, str]], timeout_ms: int) -> list[bool]:
         """Move deadlines out; *leases* are (key, token). False where the lease is lost."""
@@ -134,4 +138,6 @@ class Inflight:
     def reclaim(self, shard: int, verdicts: Sequence[tuple[Expired, str]]) -> list[bool]:
         """End expired leases: a reason makes one dead, '' puts it back. False where one is not expired any more."""
         flat = [part for lease, reason in verdicts for part in (lease.key, lease.token, reason)]
-        return [done == 1 for done in self.scripts.call("reclaim", self.keys.root(shard), flat)]
+        reply = self.scripts.call("reclaim", self.keys.root(shard), flat)
+        self.discards.tell(reply[len(verdicts) :])
+        return [done == 1 for done in reply[: len(verdicts)]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ class Entry:
     id: str  # percent-encoded
     due: str
     body: bytes = attrs.field(repr=False)
+    limits: tuple[tuple[str, str, int], ...] = ()  # group, what its callable said, how many ms ago
 
 
 @attrs.frozen
@@ -38,5 +40,9 @@ class Intake:
         for entry in entries:
             flat += (streams.setdefault(entry.stream, len(streams) + 1), entry.id, entry.due, entry.body)
         rest = [len(streams), *streams, *flat]
-        reply = self.scripts.call("enqueue", self.keys.root(shard), rest, repeatable=False, call_id=call_id)
+        said = {limit[0]: limit for entry in entries for limit in entry.limits}
+        limits = msgspec.msgpack.encode([part for limit in said.values() for part in limit]) if said else b""
+        reply = self.scripts.call(
+            "enqueue", self.keys.root(shard), rest, repeatable=False, call_id=call_id, limits=limits
+        )
         return [created == 1 for created in reply]

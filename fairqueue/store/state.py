@@ -10,9 +10,17 @@ from fairqueue.ids import quote
 from fairqueue.keys import Keys, group_key, message_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairqueue.scripts import Scripts
 
 CHUNK = 500
+SETTINGS = {"schema", "shards", "seq"}  # of a shard's root hash; all else in it that is a number is a counter
+ENDS = ("completed", "discarded", "dead", "cancelled", "expired", "dropped")
+COUNTERS = (
+    "enqueued", "dispatched", "retried", "released", "handed_back", "given_back", "reclaimed", "redriven", "purged",
+    "evicted", *ENDS,
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -25,15 +33,46 @@ class State:
     def _read(self, shard: int, *command: str | int) -> Any:
         return self.scripts.connection.call(self.keys.root(shard), lambda _: command, repeatable=True)
 
-    def usage(self, shard: int, name: str, group_id: str | tuple[str, ...]) -> tuple[int, int | None]:
-        """Slots in use and the limit set at run time (-1: unlimited, None: not set)."""
+    def usage(self, shard: int, name: str, group_id: str | tuple[str, ...]) -> tuple[int, int | None, int | None]:
+        """Slots in use, the limit set at run time and what a callable said (-1: unlimited, None: not set)."""
         group = group_key(name, group_id)
-        used, limit = self._read(shard, "HMGET", self.keys.part(shard, "groups"), group, group + "#")
-        return int(used or 0), None if limit is None else int(limit)
+        fields = (group, group + "#", group + "?")
+        used, limit, said = self._read(shard, "HMGET", self.keys.part(shard, "groups"), *fields)
+        return int(used or 0), None if limit is None else int(limit), None if said is None else int(said)
 
     def set_limit(self, shard: int, name: str, group_id: str | tuple[str, ...], limit: str) -> None:
         """'' back to the default, '-1' unlimited; wakes who may run now."""
         self.scripts.call("set_limit", self.keys.root(shard), group=group_key(name, group_id), limit=limit)
+
+    def stale_limits(self, shard: int, ttl_ms: int, limit: int) -> tuple[list[str], float | None]:
+        """Groups whose callable is to be asked again, the caller's for a second; and seconds until the next is."""
+        due, *groups = self.scripts.call("stale_limits", self.keys.root(shard), ttl=ttl_ms, limit=limit)
+        return [group.decode() for group in groups], None if due < 0 else due / 1000
+
+    def renew_limits(self, shard: int, limits: Sequence[tuple[str, str]]) -> None:
+        """What callables say now; wakes who may run."""
+        self.scripts.call("renew_limits", self.keys.root(shard), [part for limit in limits for part in limit])
+
+    def pause(self, shard: int, tenant_id: str, queue_id: str | None = None) -> None:
+        """Nothing of it starts any more; what was dispatched goes back."""
+        what = _paused_field(tenant_id, queue_id)
+        while self.scripts.call("pause", self.keys.root(shard), what=what, limit=CHUNK) == CHUNK:
+            pass
+
+    def resume(self, shard: int, tenant_id: str, queue_id: str | None = None) -> None:
+        """The end of a pause; twice is harmless."""
+        if self.scripts.call("resume", self.keys.root(shard), what=_paused_field(tenant_id, queue_id), limit=CHUNK):
+            self.finish_resumes(shard)
+
+    def finish_resumes(self, shard: int) -> None:
+        """Go on with resumes that their callers did not finish."""
+        while self.scripts.call("resume", self.keys.root(shard), what="", limit=CHUNK):
+            pass
+
+    def paused(self, shard: int, tenant_id: str, queue_id: str | None = None) -> bool:
+        """Whether the tenant is paused, or the queue by itself."""
+        key = self.keys.part(shard, "paused")
+        return bool(self._read(shard, "HEXISTS", key, _paused_field(tenant_id, queue_id)))
 
     def set_weight(self, shard: int, tenant_id: str, weight: float | None) -> None:
         """A tenant's weight from now on; None: back to 1."""
@@ -47,11 +86,20 @@ class State:
         """A tenant's weight."""
         return float(self._read(shard, "HGET", self.keys.part(shard, "weights"), quote(tenant_id)) or 1)
 
-    def counters(self, shard: int) -> dict[str, int]:
-        """The shard's counters since it was made."""
-        flat = self._read(shard, "HGETALL", self.keys.root(shard))
-        pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
-        return {k.decode(): int(v) for k, v in pairs if v.isdigit() and b":" not in k}
+    def stats(self, shard: int) -> dict[str, int]:
+        """The shard's counters since it was made, and how many messages are where now."""
+        leases, ahead, *flat = self.scripts.call("figures", self.keys.root(shard))
+        fields = {k.decode(): v for k, v in zip(flat[::2], flat[1::2], strict=True)}
+        counted = {k: int(v) for k, v in fields.items() if v.isdigit() and ":" not in k and k not in SETTINGS}
+        total = {**dict.fromkeys(COUNTERS, 0), **counted}
+        living = total["enqueued"] + total["redriven"] - sum(total[end] for end in ENDS)
+        return {
+            **total,
+            "waiting": living - leases - ahead,
+            "in_worker_queues": ahead,
+            "in_flight": leases,
+            "dead_letters": total["dead"] - total["redriven"] - total["purged"] - total["evicted"],
+        }
 
     def in_flight(self, shard: int) -> int:
         """Leases held now."""
@@ -63,11 +111,12 @@ class State:
             self.scripts.call("queue_length", self.keys.root(shard), prefix=f"{quote(tenant_id)}/{quote(queue_id)}/")
         )
 
-    def queues(self, shard: int, tenant_id: str | None, after: str, limit: int) -> list[tuple[str, int, float]]:
-        """Name (tenant/queue, encoded), messages and oldest order time of queues with messages, by name."""
+    def queues(self, shard: int, tenant_id: str | None, after: str, limit: int) -> list[tuple[str, int, float, bool]]:
+        """Name (tenant/queue, encoded), messages, oldest order time and whether paused, of queues with messages."""
         prefix = "" if tenant_id is None else quote(tenant_id) + "/"
         reply = self.scripts.call("list_queues", self.keys.root(shard), prefix=prefix, after=after, limit=limit)
-        return [(reply[i].decode(), reply[i + 1], float(reply[i + 2])) for i in range(0, len(reply), 3)]
+        rows = [reply[i : i + 4] for i in range(0, len(reply), 4)]
+        return [(name.decode(), n, float(oldest), paused == 1) for name, n, oldest, paused in rows]
 
     def tenants(self, shard: int, after: str, limit: int) -> list[str]:
         """Tenants with messages that wait, encoded, by name."""
@@ -116,3 +165,7 @@ class State:
             "find", self.keys.root(shard), key=message_key(tenant_id, queue_id, message_id)
         )
         return reply
+
+
+def _paused_field(tenant_id: str, queue_id: str | None) -> str:
+    return quote(tenant_id) if queue_id is None else f"{quote(tenant_id)}/{quote(queue_id)}"

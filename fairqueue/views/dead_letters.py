@@ -9,9 +9,9 @@ import attrs
 
 from fairqueue.durations import ratio, seconds, to_ms
 from fairqueue.errors import InvalidArgument
-from fairqueue.ids import check_id
+from fairqueue.ids import check_id, unquote
 from fairqueue.keys import message_key
-from fairqueue.views.page import Page, page_size
+from fairqueue.views.page import Page, page_size, paged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,16 +27,30 @@ DAY = 86_400
 
 @attrs.frozen
 class DeadLetters:
-    """``q.dead_letters``. A letter keeps payload, metadata and every failure, until it is redriven or purged."""
+    """``q.dead_letters``. A letter keeps payload, metadata and every failure, until it is redriven or purged.
+
+    `dead_letter_limit` and `dead_letter_ttl` end the oldest ones; hooks are told (`fairqueue.events.Discarded`).
+    """
 
     _resolver: Resolver
     _store: DeadLetterStore
+    _shards: range
     _now_ms: Callable[[], int]
     _sleep: Callable[[float], None] = time.sleep
 
     def count(self, tenant_id: str) -> int:
         """How many a tenant has."""
         return self._store.count(self._resolver.shard(tenant_id), tenant_id)
+
+    def tenants(self, *, limit: int = 100, cursor: str | None = None) -> Page[str]:
+        """Tenants that have dead letters, shard by shard, the one with the oldest first."""
+
+        def read(shard: int, after: str, n: int) -> list[tuple[str, str]]:
+            at = int(after or 0)
+            names = self._store.tenants(shard, at, n)
+            return [(str(at + i + 1), unquote(name)) for i, name in enumerate(names)]
+
+        return paged(self._shards, cursor, limit, read)
 
     def get(self, tenant_id: str, queue_id: str, message_id: str) -> DeadLetter | None:
         """One letter; None when the message is not dead."""

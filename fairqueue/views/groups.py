@@ -12,6 +12,7 @@ from fairqueue.ids import check_id
 from fairqueue.keys import split_group_key, split_message_key
 
 if TYPE_CHECKING:
+    from fairqueue.limits import LiveLimits
     from fairqueue.options import FairQueueOptions, GroupId
     from fairqueue.resolver import Resolver
     from fairqueue.store.state import State
@@ -34,15 +35,18 @@ class Groups:
     _resolver: Resolver
     _state: State
     _options: FairQueueOptions
+    _limits: LiveLimits
 
     def names(self) -> list[str]:
         """In the order they are declared."""
         return [group.name for group in self._options.concurrency_groups]
 
     def usage(self, name: str, group_id: GroupId) -> tuple[int, int | None]:
-        """Slots in use and the limit in force (None: unlimited)."""
+        """Slots in use and the limit in force (None: unlimited). Of a group without messages, its callable is asked."""
         default = self._default(name)
-        used, limit = self._state.usage(self._shard(group_id), name, group_id)
+        used, limit, said = self._state.usage(self._shard(group_id), name, group_id)
+        if limit is None and self._limits.gives(name):
+            limit = self._limits.now(name, group_id) if said is None else said
         return used, default if limit is None else None if limit < 0 else limit
 
     def capacity(self, name: str, group_id: GroupId) -> int | None:
@@ -78,7 +82,7 @@ class Groups:
         self._state.set_limit(self._shard(group_id), name, group_id, "-1" if checked is None else str(checked))
 
     def clear_limit(self, name: str, group_id: GroupId) -> None:
-        """Back to the group's default."""
+        """Back to what the group's callable says, or to its default."""
         self._default(name)
         self._state.set_limit(self._shard(group_id), name, group_id, "")
 

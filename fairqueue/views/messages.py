@@ -29,7 +29,10 @@ class Messages:
         check_id("queue_id", queue_id)
         check_id("message_id", message_id)
         reply = self._state.whereabouts(self._resolver.shard(tenant_id), tenant_id, queue_id, message_id)
-        return read_info(message_key(tenant_id, queue_id, message_id), reply, self._codec) if reply else None
+        if not reply:
+            return None
+        key = message_key(tenant_id, queue_id, message_id)
+        return read_info(key, reply[0].decode(), reply[1], self._codec, paused=reply[4] == 1)
 
     def cancel(self, tenant_id: str, queue_id: str, message_id: str) -> bool:
         """End a message that nobody has taken yet; False when it does not live, is leased or dead."""

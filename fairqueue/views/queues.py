@@ -42,10 +42,28 @@ class Queues:
     def peek(self, tenant_id: str, queue_id: str = "default", *, limit: int = 10) -> list[MessageInfo]:
         """The next messages of a queue in their order, untouched."""
         check_id("queue_id", queue_id)
-        reply = self._state.peek(self._resolver.shard(tenant_id), tenant_id, queue_id, page_size(limit))
+        shard = self._resolver.shard(tenant_id)
+        reply = self._state.peek(shard, tenant_id, queue_id, page_size(limit))
+        paused = self._state.paused(shard, tenant_id) or self._state.paused(shard, tenant_id, queue_id)
         return [
-            read_info(reply[i + 1].decode(), [reply[i], reply[i + 2]], self._codec) for i in range(0, len(reply), 3)
+            read_info(reply[i + 1].decode(), reply[i].decode(), reply[i + 2], self._codec, paused=paused)
+            for i in range(0, len(reply), 3)
         ]
+
+    def pause(self, tenant_id: str, queue_id: str = "default") -> None:
+        """Nothing of a queue starts from now on, until `resume`; as `q.tenants.pause`, for one queue."""
+        check_id("queue_id", queue_id)
+        self._state.pause(self._resolver.shard(tenant_id), tenant_id, queue_id)
+
+    def resume(self, tenant_id: str, queue_id: str = "default") -> None:
+        """The queue is served again, unless its tenant is paused."""
+        check_id("queue_id", queue_id)
+        self._state.resume(self._resolver.shard(tenant_id), tenant_id, queue_id)
+
+    def paused(self, tenant_id: str, queue_id: str = "default") -> bool:
+        """Whether a queue is paused by itself (its tenant may be: see `q.tenants.settings`)."""
+        check_id("queue_id", queue_id)
+        return self._state.paused(self._resolver.shard(tenant_id), tenant_id, queue_id)
 
     def purge(self, tenant_id: str, queue_id: str = "default") -> int:
         """End every message that waits in a queue; how many. Those dispatched or leased go on."""
@@ -58,13 +76,15 @@ class Queues:
 
         def read(shard: int, after: str, n: int) -> list[tuple[str, QueueInfo]]:
             return [
-                (name, _queue_info(name, waiting, oldest))
-                for name, waiting, oldest in self._state.queues(shard, tenant_id, after, n)
+                (name, _queue_info(name, waiting, oldest, paused=paused))
+                for name, waiting, oldest, paused in self._state.queues(shard, tenant_id, after, n)
             ]
 
         return paged(shards, cursor, limit, read)
 
 
-def _queue_info(name: str, waiting: int, oldest: float) -> QueueInfo:
+def _queue_info(name: str, waiting: int, oldest: float, *, paused: bool) -> QueueInfo:
     tenant, queue = name.split("/")
-    return QueueInfo(tenant_id=unquote(tenant), queue_id=unquote(queue), waiting=waiting, oldest=moment(oldest))
+    return QueueInfo(
+        tenant_id=unquote(tenant), queue_id=unquote(queue), waiting=waiting, oldest=moment(oldest), paused=paused
+    )

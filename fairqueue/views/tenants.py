@@ -20,6 +20,7 @@ class TenantSettings:
     """What is set for a tenant."""
 
     weight: float
+    paused: bool
 
 
 @attrs.frozen
@@ -36,7 +37,20 @@ class Tenants:
 
     def settings(self, tenant_id: str) -> TenantSettings:
         """What is set for a tenant."""
-        return TenantSettings(weight=self._state.weight(self._resolver.shard(tenant_id), tenant_id))
+        shard = self._resolver.shard(tenant_id)
+        return TenantSettings(weight=self._state.weight(shard, tenant_id), paused=self._state.paused(shard, tenant_id))
+
+    def pause(self, tenant_id: str) -> None:
+        """Nothing of a tenant starts from now on, until `resume`; it may not exist yet, and twice is once.
+
+        What was dispatched goes back to its place. Deliveries under way go on, beat and settle; enqueueing goes
+        on, and delays run. Lasts through restarts, and while messages come and go.
+        """
+        self._state.pause(self._resolver.shard(tenant_id), tenant_id)
+
+    def resume(self, tenant_id: str) -> None:
+        """The tenant is served again, in fair turn: it is owed nothing for the time it was paused."""
+        self._state.resume(self._resolver.shard(tenant_id), tenant_id)
 
     def list(self, *, limit: int = 100, cursor: str | None = None) -> Page[str]:
         """Tenants with messages that wait, by name, shard by shard."""

@@ -32,12 +32,13 @@ class Shard:
     def call(self, name, rest=(), **args):
         return self.scripts.call(name, self.root, rest, **args)
 
-    def add(self, *ids, tenant="t", queue="q", groups=("g",), due="", call_id=CALL, pool="default"):
+    def add(self, *ids, tenant="t", queue="q", groups=("g",), due="", call_id=CALL, pool="default", said=()):
         stream = stream_name(tenant, queue, pool, 0, [group_key(g, "x") for g in groups])
         rest = [1, stream]
         for name in ids:
             rest += [1, name, due, pack_body(call_id, b'"%s"' % name.encode(), None)]
-        return self.call("enqueue", rest, call_id=call_id)
+        limits = msgspec.msgpack.encode(list(said)) if said else b""
+        return self.call("enqueue", rest, call_id=call_id, limits=limits)
 
     def step(self, want=10, *, settle=(), again="0", call_id=None, channel="", pool="default", timeout=1000):
         self.calls += 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
 
 import pytest
 
 from fairqueue import ConcurrencyGroup, FixedDelay, LeaseLost, NewMessage
+from fairqueue.events import OnDiscard
 
 pytestmark = pytest.mark.server
 TENANTS, QUEUES, POOLS = ("a", "b:", "c/ü"), ("q", "r"), ("cpu", "gpu")
@@ -23,28 +26,54 @@ class Run:
             concurrency_groups=[
                 ConcurrencyGroup(name="tenant", group_id=lambda m: m.tenant_id, default_limit=LIMITS["tenant"]),
                 ConcurrencyGroup(name="org", group_id=lambda m: (m.metadata["org"],), default_limit=LIMITS["org"]),
+                ConcurrencyGroup(
+                    name="plan", group_id=lambda m: (m.tenant_id, m.queue_id), default_limit=2, limit=self.plan
+                ),
             ],
             retry=FixedDelay(3, 0.5),
             visibility_timeout=5,
             max_deliveries=5,
+            dead_letter_limit=2,
+            hooks=[OnDiscard(self.discarded)],
         )
         self.limits = {}
         self.n = 0
         self.held, self.stale = [], []
+        self.draining = False
+        self.paused = set()
         self.accepted = set()
 
     def step(self):
         verb = self.rng.choices(
             ["enqueue", "receive", "complete", "fail", "release", "late", "tick", "reclaim", "ahead", "clear", "limit",
-             "weight", "redrive", "purge", "cancel", "flush"],
-            [24, 22, 14, 5, 3, 4, 6, 4, 4, 1, 4, 2, 3, 1, 3, 1],
+             "weight", "redrive", "purge", "cancel", "flush", "pause"],
+            [24, 22, 14, 5, 3, 4, 6, 4, 4, 1, 4, 2, 3, 1, 3, 1, 3],
         )[0]  # fmt: skip
         getattr(self, verb)()
         assert self.q.audit() == [], verb
+        self.check_live_groups()
         for name, default in LIMITS.items():
             for group_id in TENANTS if name == "tenant" else ("x", "y,="):
                 _used, limit = self.q.groups.usage(name, group_id)
                 assert limit == self.limits.get((name, group_id), default)
+
+    def plan(self, group_id):
+        """A callable that changes its mind, and fails now and then."""
+        assert group_id[0] in TENANTS
+        assert group_id[1] in QUEUES
+        return None if self.draining else self.rng.choice([0, 1, 3, 5, 8, None, None, "nonsense"])
+
+    def check_live_groups(self):
+        """The streams of each group whose callable is asked are counted exactly."""
+        root = self.q.keys.root(0)
+        there = Counter(
+            group
+            for name in self.q.client.zrange(root + ":streams", 0, -1)
+            for group in name.split(b"/")[4:]
+            if group.startswith(b"plan=")
+        )
+        fields = self.q.client.hgetall(root + ":groups")
+        assert {k[:-1]: int(v) for k, v in fields.items() if k.endswith(b"+")} == there
 
     def enqueue(self):
         tenant, queue = self.rng.choice(TENANTS), self.rng.choice(QUEUES)
@@ -71,10 +100,15 @@ class Run:
             for name in LIMITS
             for g in (TENANTS if name == "tenant" else ("x", "y,="))
         }
+        plans = {ids: self.q.groups.usage("plan", ids)[0] for ids in itertools.product(TENANTS, QUEUES)}
         taken = self.q.receive(pool, max_messages=n or self.rng.randint(1, 6))
+        for ids, had in plans.items():
+            used, limit = self.q.groups.usage("plan", ids)
+            assert used <= max(10**6 if limit is None else limit, had)
         for delivery in taken:
             assert (delivery.tenant_id, delivery.queue_id, delivery.id) in self.accepted
             assert delivery.metadata["pool"] == pool
+            assert not self.paused & {(delivery.tenant_id, None), (delivery.tenant_id, delivery.queue_id)}
         for (name, group_id), had in before.items():
             used, limit = self.q.groups.usage(name, group_id)
             assert used <= max(limit if limit is not None else 10**6, had)
@@ -97,7 +131,7 @@ class Run:
             self._gone(delivery)
 
     def fail(self):
-        self._settle("fail", error="x", dead=self.rng.random() < 0.2)
+        self._settle("fail", error="x", dead=self.rng.random() < 0.5)
 
     def release(self):
         self._settle("release", delay=self.rng.choice([0, 0.4]))
@@ -140,6 +174,23 @@ class Run:
     def weight(self):
         self.q.tenants.set(self.rng.choice(TENANTS), weight=self.rng.choice([None, 0.5, 2, 10]))
 
+    def pause(self):
+        what = self.rng.choice(TENANTS), self.rng.choice([None, *QUEUES])
+        paused = self.rng.random() < 0.15
+        self.set_pause(what, paused=paused)
+
+    def discarded(self, event):
+        """A letter that made room for another one."""
+        assert (event.why, event.raw) == ("limit", f'"{event.message_id}"'.encode())
+        self.accepted.remove((event.tenant_id, event.queue_id, event.message_id))
+
+    def set_pause(self, what, *, paused):
+        tenant, queue = what
+        (self.paused.add if paused else self.paused.discard)(what)
+        names, view = ((tenant,), self.q.tenants) if queue is None else ((tenant, queue), self.q.queues)
+        (view.pause if paused else view.resume)(*names)
+        assert self.q.tenants.settings(tenant).paused == ((tenant, None) in self.paused)
+
     def redrive(self):
         self.q.dead_letters.redrive_all(self.rng.choice(TENANTS))
 
@@ -166,9 +217,13 @@ class Run:
             self.q.groups.clear_limit(name, group_id)
         for tenant in TENANTS:
             self.q.tenants.set(tenant, weight=None)
+        for what in sorted(self.paused, key=str):
+            self.set_pause(what, paused=False)
+        self.draining = True
         for _ in range(200):
             self.q.clock.advance(10)
             self.q.reclaimer.run_once()
+            self.q.dispatcher.run_once()
             for pool in POOLS:
                 for delivery in self.q.receive(pool, max_messages=50):
                     delivery.complete()
@@ -186,7 +241,7 @@ class Run:
 def test_random_work_is_always_consistent(make_queue, redis_client, namespace, seed):
     """Every message is in one place all along; drained, the shard's root hash is all that is left."""
     run = Run(make_queue, seed)
-    for _ in range(150):
+    for _ in range(250):
         run.step()
     run.drain()
     assert run.q.audit() == []

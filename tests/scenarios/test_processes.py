@@ -27,9 +27,14 @@ class Processes:
             url,
             namespace=namespace,
             concurrency_groups=[
-                ConcurrencyGroup(name="t", group_id=lambda m: m.tenant_id, default_limit=options.get("limit"))
+                ConcurrencyGroup(
+                    name="t",
+                    group_id=lambda m: m.tenant_id,
+                    default_limit=options.get("limit"),
+                    limit=(lambda _: int(redis_client.get(options["live"]))) if "live" in options else None,
+                )
             ],
-            **{k: v for k, v in options.items() if k not in {"threads", "prefetch", "grace", "limit"}},
+            **{k: v for k, v in options.items() if k not in {"threads", "prefetch", "grace", "limit", "live"}},
         )
 
     def start(self, n=1):
@@ -162,6 +167,26 @@ def test_a_limit_holds_over_processes(processes, limit):
         process.send_signal(signal.SIGTERM)
     assert [process.wait(SOON) for process in p.running] == [0] * 8
     assert p.q.audit() == []
+
+
+def test_a_live_limit_holds_over_processes(processes, namespace, redis_client):
+    """A callable in every process: never more than it says, and more once it says more (C04)."""
+    key = f"{namespace}:limit"
+    redis_client.set(key, 2)
+    p = processes(threads=4, limit=9, live=key, limit_ttl=0.1)
+    counted = {"count": f"{p.namespace}:n", "sleep": 0.005}
+    p.q.enqueue_batch([counted] * 300, tenant_id="t")
+    p.start(3)
+    p.until(lambda: p.q.stats()["completed"] >= 100)
+    assert int(p.notes.get(f"{p.namespace}:n:most")) == 2
+    redis_client.set(key, 6)
+    p.until(lambda: p.q.stats()["completed"] == 300)
+    assert 3 <= int(p.notes.get(f"{p.namespace}:n:most")) <= 6
+    for process in p.running:
+        process.send_signal(signal.SIGTERM)
+    assert [process.wait(SOON) for process in p.running] == [0] * 3
+    assert p.q.audit() == []
+    redis_client.delete(key)
 
 
 def test_twenty_threads_and_one_id(processes):

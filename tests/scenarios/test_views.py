@@ -145,3 +145,22 @@ def test_deliveries_under_way_are_listed(make_queue):
     assert {i.token for i in [*page, *rest]} == {d.token for d in taken}
     assert rest.cursor is None
     assert (page.items[0].deadline - page.items[0].since).total_seconds() == 30
+
+
+def test_stats_say_what_was_counted_and_what_is_where(make_queue):
+    """Every counter is there from the start; what is where adds up, over all shards."""
+    q = make_queue(shard_count=3)
+    assert set(q.stats().values()) == {0}
+    for n in range(6):
+        q.enqueue_batch([1, 2], tenant_id=f"t{n}")
+        q.enqueue(3, tenant_id=f"t{n}", delay=60)
+    q.receive()[0].complete()
+    q.receive()[0].fail("x")
+    q.receive()
+    moved = q.dispatcher.run_once()
+    stats = q.stats()
+    assert (stats["enqueued"], stats["completed"], stats["dead"], stats["dead_letters"]) == (18, 1, 1, 1)
+    assert (stats["in_flight"], stats["in_worker_queues"]) == (1, moved)
+    assert stats["waiting"] == 18 - 3 - moved
+    assert q.dead_letters.purge("t0") + sum(q.dead_letters.purge(f"t{n}") for n in range(1, 6)) == 1
+    assert (q.stats()["dead_letters"], q.stats()["purged"]) == (0, 1)
