@@ -46,6 +46,12 @@ def read(name: str, prefix: str = "") -> str:
     return (resources.files(package or "fairqueue") / "lua" / f"{prefix}{stem}.lua").read_text(encoding="utf-8")
 
 
+def _block(piece: str) -> str:
+    """A piece in a block of its own: Lua finds a captured local by walking over all that are in scope."""
+    text = read(piece, "_")
+    return text if piece == "shard" or "/" in piece else f"do\n{text}end\n"
+
+
 @cache
 def load(name: str, swap: tuple[tuple[str, str], ...] = ()) -> Script:
     """Assemble a script; *swap* puts other pieces in the place of named ones (``("policy", "policy_drr")``)."""
@@ -53,7 +59,7 @@ def load(name: str, swap: tuple[tuple[str, str], ...] = ()) -> Script:
     header = {kind: text.strip() for kind, text in _HEADER.findall(body)}
     args = tuple(header.get("args", "").split())
     places = dict(swap)
-    pieces = [read(places.get(piece, piece), "_") for piece in header.get("uses", "").split()]
+    pieces = [_block(places.get(piece, piece)) for piece in header.get("uses", "").split()]
     prelude = f"local {', '.join(args)} = {', '.join(f'ARGV[{i + 1}]' for i in range(len(args)))}\n"
     if "rest" in header:
         prelude += f"local rest = {len(args) + 1}\n"

@@ -1,7 +1,7 @@
 -- _dispatch: decides whose message is next, as late as possible. Plans up to n messages of one worker
 -- queue: takes a slot in every group of each, charges its tenant, parks what is blocked.
 -- Returns a list of {stream, member, order}.
-local function dispatch(pool, n, now)
+function dispatch(pool, n, now)
   local c, out = Clock.of(pool), {}
   local delayed = Streams.delayed(pool)
   for _ = 1, 2 * n + 16 do

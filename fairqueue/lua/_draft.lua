@@ -15,8 +15,6 @@ local function less(a, b)                      -- bytewise like a sorted set; `<
   return #a < #b
 end
 
-local function exact(score) return string.format('%.17g', score) end   -- tostring() would keep 14 digits
-
 local function send(command, key, list)
   for i = 1, #list, CHUNK do
     redis_call(command, key, unpack(list, i, math.min(i + CHUNK - 1, #list)))
@@ -24,14 +22,15 @@ local function send(command, key, list)
 end
 
 -- A sorted set, read in growing windows from its low end, with planned changes laid over it.
-local Sorted = {}
+--   base: what was read, in order; change: member -> planned score, or false; over: the planned scores in order,
+--   made when first() is asked for; one that was planned over does not match its member's change any more
+local Sorted = {at = 1, loaded = 0, lo = 1}
 Sorted.__index = Sorted
 
 function Draft.sorted(key, chunk)
   local set = Draft.by_key[key]
   if not set then
-    set = setmetatable({key = key, base = {}, at = 1, loaded = 0, chunk = chunk or 2,
-                        known = {}, change = {}, over = {}}, Sorted)
+    set = setmetatable({key = key, chunk = chunk or 2, base = {}, known = {}, change = {}}, Sorted)
     Draft.by_key[key] = set
     Draft.sorted_sets[#Draft.sorted_sets + 1] = set
   end
@@ -40,32 +39,55 @@ end
 
 function Sorted:load()
   local read = redis_call('ZRANGE', self.key, self.loaded, self.loaded + self.chunk - 1, 'WITHSCORES')
+  local base, known = self.base, self.known
   for i = 1, #read, 2 do
-    local member, score = read[i], tonumber(read[i + 1])
-    self.base[#self.base + 1] = member
-    self.known[member] = score
+    base[#base + 1] = read[i]
+    known[read[i]] = tonumber(read[i + 1])
   end
   self.loaded = self.loaded + #read / 2
   self.complete = #read / 2 < self.chunk
   self.chunk = math.min(self.chunk * 2, 256)
 end
 
+function Sorted:insert(member, score)
+  local over, i = self.over, #self.over + 1
+  while i > self.lo do
+    local other = over[i - 1]
+    if other[1] < score or (other[1] == score and less(other[2], member)) then break end
+    i = i - 1
+  end
+  table.insert(over, i, {score, member})
+end
+
 -- The lowest member and its score, or nil.
 function Sorted:first()
+  local change, base = self.change, self.base
   local member
   while true do
-    member = self.base[self.at]
+    member = base[self.at]
     if not member then
       if self.complete then break end
       self:load()
-    elseif self.change[member] ~= nil then
+    elseif change[member] ~= nil then
       self.at = self.at + 1
     else
       break
     end
   end
+  if not self.over then
+    if not next(change) then return member, self.known[member] end
+    self.over = {}
+    for planned, score in pairs(change) do
+      if score then self:insert(planned, score) end
+    end
+  end
+  local over = self.over
+  local planned = over[self.lo]
+  while planned and change[planned[2]] ~= planned[1] do
+    self.lo = self.lo + 1
+    planned = over[self.lo]
+  end
   local score = member and self.known[member]
-  local planned = self.over[1]
   if planned and (not member or planned[1] < score or (planned[1] == score and less(planned[2], member))) then
     return planned[2], planned[1]
   end
@@ -81,39 +103,22 @@ function Sorted:score(member)
   return self.known[member] or nil
 end
 
-function Sorted:forget(member)
-  if self.change[member] then
-    for i, planned in ipairs(self.over) do
-      if planned[2] == member then table.remove(self.over, i); break end
-    end
-  end
-end
-
 function Sorted:add(member, score)
-  self:forget(member)
   self.change[member] = score
-  local i = #self.over + 1
-  while i > 1 do
-    local other = self.over[i - 1]
-    if other[1] < score or (other[1] == score and less(other[2], member)) then break end
-    i = i - 1
-  end
-  table.insert(self.over, i, {score, member})
+  if self.over then self:insert(member, score) end
 end
 
-function Sorted:rem(member)
-  self:forget(member)
-  self.change[member] = false
-end
+function Sorted:rem(member) self.change[member] = false end
 
--- A hash, read field by field or many at once, with planned changes laid over it.
+-- A hash, read field by field or many at once, with planned changes laid over it. Of a rare one it is asked
+-- first whether it is there at all.
 local Hash = {}
 Hash.__index = Hash
 
-function Draft.hash(key)
+function Draft.hash(key, rare)
   local hash = Draft.by_key[key]
   if not hash then
-    hash = setmetatable({key = key, known = {}, change = {}, dirty = false}, Hash)
+    hash = setmetatable({key = key, known = {}, change = {}, dirty = false, rare = rare}, Hash)
     Draft.by_key[key] = hash
     Draft.hashes[#Draft.hashes + 1] = hash
   end
@@ -138,8 +143,15 @@ end
 function Hash:get(field)
   local change = self.change[field]
   if change ~= nil then return change or nil end
-  if self.known[field] == nil then self.known[field] = redis_call('HGET', self.key, field) end
-  return self.known[field] or nil
+  local known = self.known[field]
+  if known == nil then
+    if self.rare then
+      self.rare, self.empty = false, redis_call('EXISTS', self.key) == 0
+    end
+    known = not self.empty and redis_call('HGET', self.key, field)
+    self.known[field] = known
+  end
+  return known or nil
 end
 
 function Hash:set(field, value)                -- nil or false deletes the field
@@ -172,19 +184,20 @@ function Draft.commit()
     end
   end
   for _, set in ipairs(Draft.sorted_sets) do
-    local add = {}
-    for _, planned in ipairs(set.over) do
-      add[#add + 1] = exact(planned[1])
-      add[#add + 1] = planned[2]
+    local add, gone, known = {}, {}, set.known
+    for member, change in pairs(set.change) do
+      if not change then
+        if known[member] ~= false then gone[#gone + 1] = member end
+      elseif known[member] ~= change then
+        add[#add + 1] = change                 -- a number keeps its 17 digits on its way to a command
+        add[#add + 1] = member
+      end
     end
-    send('ZADD', set.key, add)
+    if #add > 0 then send('ZADD', set.key, add) end
+    set.gone = gone
   end
   for _, set in ipairs(Draft.sorted_sets) do
-    local gone = {}
-    for member, change in pairs(set.change) do
-      if not change and set.known[member] ~= false then gone[#gone + 1] = member end
-    end
-    send('ZREM', set.key, gone)
+    if #set.gone > 0 then send('ZREM', set.key, set.gone) end
   end
   for _, hash in ipairs(Draft.hashes) do
     if hash.gone then send('HDEL', hash.key, hash.gone) end

@@ -1,18 +1,45 @@
 -- _living: the ways a message leaves its lease or its life, shared by the scripts that settle.
 Living = {}
 
-function Living.messages() return Draft.hash(root .. ':messages') end
-function Living.leases() return Draft.hash(root .. ':lease') end
-function Living.deadlines() return Draft.sorted(root .. ':leases') end
+local messages, leases, deadlines
+function Living.messages()
+  messages = messages or Draft.hash(root .. ':messages')
+  return messages
+end
+function Living.leases()
+  leases = leases or Draft.hash(root .. ':lease')
+  return leases
+end
+function Living.deadlines()
+  deadlines = deadlines or Draft.sorted(root .. ':leases')
+  return deadlines
+end
+
+-- Reads the leases that ARGV names, from a place on and every so many words, and the slots they hold, at once.
+function Living.fetch(from, stride)
+  local keys, groups = {}, {}
+  for i = from, #ARGV, stride do keys[#keys + 1] = ARGV[i] end
+  Living.leases():fetch(keys)
+  for _, key in ipairs(keys) do
+    local l = Living.lease(key)
+    for _, group in ipairs(l and Streams.of(l.stream).groups or {}) do groups[#groups + 1] = group end
+  end
+  Slots.fetch(groups)
+end
+
+local opened = {}
 
 -- The lease that this token holds on a message, or nil when it is no longer its.
 function Living.lease(key, token)
   local packed = Living.leases():get(key)
   if not packed then return nil end
-  local l = {}
-  l.token, l.stream, l.member, l.order, l.attempt, l.deliveries, l.since = unpack(cmsgpack.unpack(packed))
+  local l = opened[packed]
+  if not l then
+    l = {key = key}
+    l.token, l.stream, l.member, l.order, l.attempt, l.deliveries, l.since = unpack(cmsgpack.unpack(packed))
+    opened[packed] = l
+  end
   if token and l.token ~= token then return nil end
-  l.key = key
   return l
 end
 

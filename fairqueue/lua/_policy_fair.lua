@@ -13,7 +13,7 @@ function Clock.of(pool)
   if c then return c end
   local hash = Draft.hash(root .. ':clock:' .. pool)
   hash:fetch({'v', 'turn', 'seq', 'n', 'asked', 'off', 'idle'})
-  c = {pool = pool, hash = hash, v = tonumber(hash:get('v') or 0), turn = tonumber(hash:get('turn') or 0),
+  c = {pool = pool, hash = hash, ready = {}, v = tonumber(hash:get('v') or 0), turn = tonumber(hash:get('turn') or 0),
        seq = tonumber(hash:get('seq') or 0), n = tonumber(hash:get('n') or 0),
        act = Draft.sorted(root .. ':act:' .. pool, 16), lane = Draft.sorted(root .. ':lane:' .. pool, 16),
        tags = Draft.sorted(root .. ':tags:' .. pool)}
@@ -68,9 +68,11 @@ function Clock.save()
 end
 
 Policy = {}
+local weights
 
 function Policy.quantum(tenant)                -- what one message adds to its tenant's tag
-  return 1 / tonumber(Draft.hash(root .. ':weights'):get(tenant) or 1)
+  weights = weights or Draft.hash(root .. ':weights', true)
+  return 1 / tonumber(weights:get(tenant) or 1)
 end
 
 function Policy.join(c, tenant)

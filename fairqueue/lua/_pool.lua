@@ -68,7 +68,7 @@ function Pool.wake(now)
   end
 end
 
-local function finish(now)
+function finish(now)
   Clock.save()
   Slots.save()
   Draft.commit()

@@ -9,7 +9,12 @@ Slots = {}
 local idle = {}                                -- live groups that may have seen their last message
 local live, any_pause = {}, nil
 
-function Slots.hash() return Draft.hash(root .. ':groups') end
+local groups
+function Slots.hash()
+  groups = groups or Draft.hash(root .. ':groups')
+  return groups
+end
+
 function Slots.asked() return Draft.sorted(root .. ':asked') end
 
 local function default(group) return O.limits[string.match(group, '^[^=]*')] end
@@ -114,7 +119,7 @@ function Slots.blocker(s)
 end
 
 function Slots.take(s)
-  for _, group in ipairs(s.groups) do Slots.hash():set(group, tostring(Slots.used(group) + 1)) end
+  for _, group in ipairs(s.groups) do Slots.hash():set(group, Slots.used(group) + 1) end
 end
 
 -- Frees one slot in each group of the stream; each wakes one who waits for it.
@@ -122,7 +127,7 @@ function Slots.free(s, now)
   Slots.fetch(s.groups)
   for _, group in ipairs(s.groups) do
     local used = Slots.used(group) - 1
-    Slots.hash():set(group, used > 0 and tostring(used) or nil)
+    Slots.hash():set(group, used > 0 and used or nil)
     if Slots.live(group) then idle[group] = true end
   end
   for _, group in ipairs(s.groups) do Waiters.wake(group, now) end

@@ -3,28 +3,45 @@
 -- A stream with messages is in exactly one place: ready (its head is due), delayed (its head lies
 -- in the future) or parked (its head is due and a group of it is full).
 Streams = {by_name = {}}
+local Stream = {}
+
+-- Its messages, as a set that is made when it is asked for.
+function Stream.__index(s, field)
+  if field ~= 'messages' then return nil end
+  s.messages = Draft.sorted(root .. ':stream:' .. s.name)
+  return s.messages
+end
 
 function Streams.of(name)
   local s = Streams.by_name[name]
   if s then return s end
-  local part = {}
-  for word in string.gmatch(name, '[^/]+') do part[#part + 1] = word end
-  s = {name = name, tenant = part[1], queue = part[2], pool = part[3], groups = {},
-       prefix = part[1] .. '/' .. part[2] .. '/',
-       head_start = tonumber(part[4]) * (O.head_start or 0),
-       messages = Draft.sorted(root .. ':stream:' .. name)}
-  s.suffix = string.sub(name, #s.prefix + 1)
-  for i = 5, #part do s.groups[i - 4] = part[i] end
+  local tenant, queue, pool, priority, rest = string.match(name, '^([^/]*)/([^/]*)/([^/]*)/([^/]*)(.*)$')
+  local prefix = tenant .. '/' .. queue .. '/'
+  s = setmetatable({name = name, tenant = tenant, queue = queue, pool = pool, groups = {}, prefix = prefix,
+                    suffix = string.sub(name, #prefix + 1), head_start = tonumber(priority) * (O.head_start or 0)},
+                   Stream)
+  if rest ~= '' then
+    for group in string.gmatch(rest, '[^/]+') do s.groups[#s.groups + 1] = group end
+  end
   Streams.by_name[name] = s
   return s
 end
 
 function Streams.key(s, member) return s.prefix .. string.sub(member, 13) end   -- of the message's record
 
-function Streams.ready(pool, tenant) return Draft.sorted(root .. ':ready:' .. pool .. '/' .. tenant) end
+function Streams.ready(pool, tenant)
+  local c = Clock.of(pool)
+  local set = c.ready[tenant]
+  if not set then
+    set = Draft.sorted(root .. ':ready:' .. pool .. '/' .. tenant)
+    c.ready[tenant] = set
+  end
+  return set
+end
+
 function Streams.delayed(pool) return Draft.sorted(root .. ':delayed:' .. pool) end
 function Streams.index() return Draft.sorted(root .. ':streams') end
-function Streams.blocked() return Draft.hash(root .. ':blocked') end
+function Streams.blocked() return Draft.hash(root .. ':blocked', true) end
 
 -- Its place among the ready streams of its tenant: by the age of its head; or, in a round, behind all others
 -- when it comes or was served.

@@ -1,6 +1,6 @@
 -- _take: turns dispatched messages into leases, each with a token of its own.
 -- Returns a flat list: key, token, record, deliveries of each.
-local function take(entries, call_id, worker, timeout, now)
+function take(entries, call_id, worker, timeout, now)
   local keys, out = {}, {}
   for i, e in ipairs(entries) do keys[i] = Streams.key(e[1], e[2]) end
   Living.messages():fetch(keys)
@@ -19,7 +19,7 @@ local function take(entries, call_id, worker, timeout, now)
 end
 
 -- The leases an earlier sending of the same call was given: its reply was lost, not its effect.
-local function taken(call_id)
+function taken(call_id)
   local found, out = {}, {}
   local all = redis.call('HGETALL', root .. ':lease')
   for i = 1, #all, 2 do

@@ -2,7 +2,12 @@
 -- each worker queue that waits for it: of the tenant with the lowest tag, the one with the oldest head.
 Waiters = {}
 
-function Waiters.pools() return Draft.hash(root .. ':waiting') end
+local pools_of
+function Waiters.pools()
+  pools_of = pools_of or Draft.hash(root .. ':waiting', true)
+  return pools_of
+end
+
 function Waiters.tenants(pool, group) return Draft.sorted(root .. ':waiters:' .. pool .. '/' .. group) end
 function Waiters.parked(pool, group, tenant)
   return Draft.sorted(root .. ':parked:' .. pool .. '/' .. group .. '/' .. tenant)

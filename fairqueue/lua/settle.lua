@@ -6,6 +6,7 @@
 -- uses   shard clock record draft streams slots waiters policy living on_end pool
 now = clock_ms(now)
 local out = {}
+Living.fetch(rest + 1, 7)
 for i = rest, #ARGV, 7 do
   out[#out + 1] = Living.settle(ARGV[i], ARGV[i + 1], ARGV[i + 2], now, tonumber(ARGV[i + 3]),
     ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], again == '1')

@@ -9,6 +9,7 @@
 -- uses   shard clock record draft streams slots waiters policy living on_end pool dispatch take
 now = clock_ms(now)
 local settled = {}
+Living.fetch(rest + 1, 7)
 for i = rest, #ARGV, 7 do
   settled[#settled + 1] = Living.settle(ARGV[i], ARGV[i + 1], ARGV[i + 2], now, tonumber(ARGV[i + 3]),
     ARGV[i + 4], ARGV[i + 5], ARGV[i + 6], again == '1')
