@@ -13,7 +13,7 @@ import attrs
 import click
 
 from batchqueue.batch import every
-from batchqueue.cli_command import Commands, named, on_batch, on_queue, say, say_json, summary
+from batchqueue.cli_command import Commands, brief, named, on_batch, on_queue, say, say_json, summary
 from batchqueue.cli_intake import add
 from batchqueue.cli_meter import meter
 from batchqueue.cli_worker import worker
@@ -91,10 +91,10 @@ def watch(batch: Batch, *, as_json: bool, interval: float) -> None:
             if progress != before:
                 _tell(batch, as_json=True)
     else:
-        with meter(f"batch {batch.batch_id}", err=False) as show:
+        with meter(batch.batch_id, err=False) as shown:
             while True:
                 total = progress.item_count or progress.enqueued or None
-                show(progress.processed + progress.cancelled, summary(progress), total=total)
+                shown.show(progress.processed + progress.cancelled, brief(progress), total=total)
                 if progress.status in ENDED:
                     break
                 time.sleep(interval)

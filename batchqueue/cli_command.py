@@ -104,3 +104,11 @@ def summary(progress: BatchProgress) -> str:
         f"{progress.status}: {progress.enqueued:,}{of} in, {progress.succeeded:,} succeeded, "
         f"{progress.failed:,} failed, {progress.cancelled:,} cancelled, {progress.remaining:,} to come"
     )
+
+
+def brief(progress: BatchProgress) -> str:
+    """The same beside a bar."""
+    return (
+        f"{progress.status}, {progress.succeeded:,} succeeded, {progress.failed:,} failed, "
+        f"{progress.remaining:,} to come"
+    )

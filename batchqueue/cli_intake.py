@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from batchqueue.batch import Batch
+    from batchqueue.cli_meter import Meter
     from fairqueue.errors import FairQueueError
 
 LONGEST = 4 * 2**20  # bytes of a line
@@ -76,7 +77,7 @@ class Intake:
 
     batch: Batch
     stop_on_bad: bool
-    refused_line: Callable[[Line, str], object]
+    note: Callable[[str], object]
     enqueued: int = 0
     already: int = 0
     refused: int = 0
@@ -134,7 +135,7 @@ class Intake:
 
     def _refuse(self, line: Line, reason: str) -> None:
         self.stopped = self.stop_on_bad or self.closed  # a closed batch refuses everything from here on
-        self.refused_line(line, reason)
+        self.note(f"line {line.number} (item {line.index}) refused: {reason}")
 
 
 @click.command
@@ -153,29 +154,33 @@ def add(batch: Batch, *, as_json: bool, file: IO[bytes], start: int, stop_on_bad
     Blank lines are skipped and take no index. A line that is not JSON, or that is refused, keeps its index and is
     told on stderr. After a crash run the same command again: it goes on from the first missing item.
     """
-
-    def refused_line(line: Line, reason: str) -> None:
-        click.echo(printable(f"line {line.number} (item {line.index}) refused: {reason}"), err=True)
-
-    intake, wrong = Intake(batch, stop_on_bad, refused_line), ""
-    try:
-        _show(intake, read_lines(file, start), file)
-        if not intake.stopped and (_may_seal(batch, intake) if seal is None else seal):
-            batch.seal()
-    except (Unavailable, OutcomeUnknown) as error:
-        raise click.ClickException(f"{printable(str(error))}: {_AGAIN}") from None
-    except KeyboardInterrupt:
-        raise click.ClickException(f"stopped: {_AGAIN}") from None
-    except (BatchClosed, BatchConflict) as error:  # sealing was refused
-        wrong = str(error)
-    else:
-        if intake.refused:
-            way = "it takes no more items" if intake.closed else "mend them and run the same command again"
-            whose = f"batch {batch.batch_id!r} of tenant {batch.tenant_id!r}"
-            wrong = f"{intake.refused:,} items of {whose} were refused: {way}"
+    wrong = ""
+    with meter(f"adding to {batch.batch_id}", total=_size(file), err=True) as shown:
+        intake = Intake(batch, stop_on_bad, shown.note)
+        try:
+            _follow(intake, read_lines(file, start), shown)
+            if not intake.stopped and (_may_seal(batch, intake) if seal is None else seal):
+                batch.seal()
+        except (Unavailable, OutcomeUnknown) as error:
+            raise click.ClickException(f"{printable(str(error))}: {_AGAIN}") from None
+        except KeyboardInterrupt:
+            raise click.ClickException(f"stopped: {_AGAIN}") from None
+        except (BatchClosed, BatchConflict) as error:  # sealing was refused
+            wrong = str(error)
+    status = batch.progress().status
+    if intake.refused and not wrong:
+        way = "mend them and run the same command again" if status == "filling" else f"it is {status} without them"
+        wrong = (
+            f"{intake.refused:,} items of batch {batch.batch_id!r} of tenant {batch.tenant_id!r} were refused: {way}"
+        )
     if wrong:
         click.echo(f"Error: {printable(wrong)}", err=True)
-    _tell(intake, as_json=as_json)
+    counts = {"enqueued": intake.enqueued, "already_in": intake.already, "refused": intake.refused}
+    if as_json:
+        say_json(tenant_id=batch.tenant_id, batch_id=batch.batch_id, status=status, **counts)
+    else:
+        figures = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in counts.items())
+        say(f"batch {batch.batch_id} is {status}; {figures}")
     if wrong:
         raise SystemExit(1)
 
@@ -188,17 +193,16 @@ def _may_seal(batch: Batch, intake: Intake) -> bool:
 _AGAIN = "run the same command again, it goes on from the first missing item"
 
 
-def _show(intake: Intake, lines: Iterator[Line], file: IO[bytes]) -> None:
-    began = shown = time.monotonic()
+def _follow(intake: Intake, lines: Iterator[Line], shown: Meter) -> None:
+    began = drawn = time.monotonic()
     read = at = 0
-    with meter(f"adding to {intake.batch.batch_id}", total=_size(file), err=True) as show:
-        for line in intake.run(lines):
-            read += 1
-            at += len(line.text or b"")
-            if (now := time.monotonic()) - shown >= REDRAW:
-                shown, rate = now, read / (now - began)
-                show(at, f"{read:,} lines, {intake.refused:,} refused, {rate:,.0f} lines/s")
-        show(at, f"{read:,} lines, {intake.refused:,} refused")
+    for line in intake.run(lines):
+        read += 1
+        at += len(line.text or b"")
+        if (now := time.monotonic()) - drawn >= REDRAW:
+            drawn, rate = now, read / (now - began)
+            shown.show(at, f"{read:,} lines, {intake.refused:,} refused, {rate:,.0f} lines/s")
+    shown.show(at, f"{read:,} lines, {intake.refused:,} refused")
 
 
 def _size(file: IO[bytes]) -> int | None:
@@ -208,13 +212,3 @@ def _size(file: IO[bytes]) -> int | None:
         if stat.S_ISREG(status.st_mode):
             return status.st_size
     return None
-
-
-def _tell(intake: Intake, *, as_json: bool) -> None:
-    batch, status = intake.batch, intake.batch.progress().status
-    counts = {"enqueued": intake.enqueued, "already_in": intake.already, "refused": intake.refused}
-    if as_json:
-        say_json(tenant_id=batch.tenant_id, batch_id=batch.batch_id, status=status, **counts)
-    else:
-        figures = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in counts.items())
-        say(f"batch {batch.batch_id} is {status}; {figures}")

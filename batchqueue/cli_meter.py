@@ -21,8 +21,11 @@ EVERY = 1.0  # seconds between two plain lines
 class Meter(Protocol):
     """Shows how far something is."""
 
-    def __call__(self, done: float, text: str, *, total: float | None = None) -> None:
-        """Show it; *total*, once known, stays."""
+    def show(self, done: float, text: str, *, total: float | None = None) -> None:
+        """Show it; a *total* once given stays."""
+
+    def note(self, text: str) -> None:
+        """A line of its own, that stays."""
 
 
 @contextmanager
@@ -30,28 +33,32 @@ def meter(title: str, *, total: float | None = None, err: bool) -> Iterator[Mete
     """A meter for the length of a block, on stderr (*err*) or stdout."""
     stream = sys.stderr if err else sys.stdout
     if stream.isatty() and importlib.util.find_spec("rich") is not None:
-        with _bar(printable(title), total, err=err) as show:
-            yield show
+        bar = _Bar(printable(title), total, err=err)
+        with bar.progress:
+            yield bar
     else:
         lines = _Lines(title, err=err)
         yield lines
         lines.flush()
 
 
-@contextmanager
-def _bar(title: str, total: float | None, *, err: bool) -> Iterator[Meter]:
-    from rich.console import Console  # noqa: PLC0415 - an extra
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+class _Bar:
+    """A bar of rich, redrawn in place."""
 
-    words = (TextColumn("{task.description}", markup=False), TextColumn("{task.fields[text]}", markup=False))
-    columns = (words[0], BarColumn(bar_width=24), TimeElapsedColumn(), words[1])
-    with Progress(*columns, console=Console(stderr=err)) as progress:
-        task = progress.add_task(title, total=total, text="")
+    def __init__(self, title: str, total: float | None, *, err: bool) -> None:
+        from rich.console import Console  # noqa: PLC0415 - an extra
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-        def show(done: float, text: str, *, total: float | None = None) -> None:
-            progress.update(task, completed=done, total=total, text=printable(text))
+        words = (TextColumn("{task.description}", markup=False), TextColumn("{task.fields[text]}", markup=False))
+        columns = (words[0], BarColumn(bar_width=20), TimeElapsedColumn(), words[1])
+        self.progress = Progress(*columns, console=Console(stderr=err))
+        self._task = self.progress.add_task(title, total=total, text="")
 
-        yield show
+    def show(self, done: float, text: str, *, total: float | None = None) -> None:
+        self.progress.update(self._task, completed=done, total=total, text=printable(text))
+
+    def note(self, text: str) -> None:
+        self.progress.console.print(printable(text), markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 class _Lines:
@@ -62,13 +69,16 @@ class _Lines:
         self._shown = self._text = ""
         self._at = time.monotonic()
 
-    def __call__(self, done: float, text: str, *, total: float | None = None) -> None:  # noqa: ARG002 - a bar's figures
+    def show(self, done: float, text: str, *, total: float | None = None) -> None:  # noqa: ARG002 - a bar's figures
         self._text = text
         if time.monotonic() - self._at >= EVERY:
             self.flush()
 
+    def note(self, text: str) -> None:
+        click.echo(printable(text), err=self._err)
+
     def flush(self) -> None:
         """Show what was not shown yet."""
         if self._text != self._shown:
-            click.echo(printable(f"{self._title}: {self._text}"), err=self._err)
+            self.note(f"{self._title}: {self._text}")
             self._shown, self._at = self._text, time.monotonic()

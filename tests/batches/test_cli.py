@@ -99,7 +99,7 @@ def test_a_batch_from_a_file_to_its_end(command, b, tmp_path):
     record.drain()
     assert [item.payload for item in record.items] == list(range(1200))
     assert "completed: 1,200 of 1,200 in, 1,200 succeeded" in command("status", "b1", "--tenant", "t").stdout
-    assert "completed: 1,200" in command("watch", "b1", "--tenant", "t").stdout
+    assert "completed, 1,200 succeeded" in command("watch", "b1", "--tenant", "t").stdout
     assert json.loads(command("watch", "b1", "--tenant", "t", "--json").stdout)["succeeded"] == 1200
 
 
@@ -142,6 +142,7 @@ def test_sealing_in_spite_of_bad_lines(command, b):
     command("init", "b1", "--tenant", "t")
     done = command("add", "b1", "--tenant", "t", "--seal", data="1\nx\n3\n", code=1)
     assert done.stdout.splitlines()[-1] == "batch b1 is sealed; enqueued 2, already in 0, refused 1"
+    assert "it is sealed without them" in done.stderr
 
 
 @pytest.mark.parametrize("bad", ["oops", f'"{"x" * 300_000}"'], ids=["not JSON", "refused payload"])
@@ -172,7 +173,7 @@ def test_a_closed_batch_ends_the_reading(command, b):
     command("cancel", "b1", "--tenant", "t", "--yes")
     done = command("add", "b1", "--tenant", "t", data=ndjson(*range(3 * CHUNK)), code=1)
     assert len(done.stderr.splitlines()) <= 3
-    assert "it takes no more items" in done.stderr
+    assert "it is cancelled without them" in done.stderr
     assert f"refused {CHUNK:,}\n" in done.stdout
 
 
@@ -450,12 +451,14 @@ def test_a_terminal_gets_a_bar(monkeypatch, rich):
     monkeypatch.setattr(sys, "stderr", Terminal())
     if not rich:
         monkeypatch.setitem(sys.modules, "rich", None)
-    with meter(f"adding [red] {EVIL}", total=10, err=True) as show:
-        show(5, "5 lines [bold]")
+    with meter(f"adding [red] {EVIL}", total=10, err=True) as shown:
+        shown.note("line [red] 1")
+        shown.show(5, "5 lines [bold]")
     text = sys.stderr.getvalue()
     assert ("\x1b[?25l" in text) == rich
     assert "\x1b[31m" not in text
     assert "5 lines [bold]" in text
+    assert "line [red] 1\n" in text
     assert "adding [red] b\\x1b[31m\\u202e\\x9b" in text
 
 
