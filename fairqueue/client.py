@@ -46,6 +46,6 @@ def _shown(url: object) -> str:
         return repr(type(url))
     try:
         parts = urlsplit(url)
-        return f"{parts.scheme}://{parts.hostname or ''}..."
     except ValueError:
         return "(unreadable)"
+    return f"{parts.scheme}://{parts.hostname or ''}..."
