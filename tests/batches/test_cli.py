@@ -362,6 +362,22 @@ def test_an_ingest_killed_midway(process, command, b, tmp_path):
     assert batch.progress().status == "completed"
 
 
+@pytest.mark.faults
+def test_memory_stays_flat(process, command, tmp_path):
+    """A file a hundred times as long takes no more of it."""
+    peaks = []
+    for name, total in (("small", 1000), ("large", 100_000)):
+        with (tmp_path / name).open("w") as file:
+            file.writelines(f'{{"n": {n}, "text": "{"x" * 40}"}}\n' for n in range(total))
+        command("init", name, "--tenant", "t")
+        child = process("add", name, "--tenant", "t", name)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        peaks.append(usage.ru_maxrss)
+    assert peaks[1] < peaks[0] + 8192  # KiB; the large file has 6 MiB
+
+
 @pytest.mark.parametrize("name", ["batches", "make"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_worker_drains(process, command, b, tmp_path, name, number):
@@ -418,6 +434,17 @@ def test_a_worker_without_a_callback(process, tmp_path):
     assert child.returncode == 1
     assert "on_process_item" in err.splitlines()[-1]
     assert "Traceback" not in err
+
+
+def test_a_worker_without_a_server(process, tmp_path):
+    """It says so and ends."""
+    (tmp_path / "app.py").write_text(APP)
+    child = process("worker", "app:batches", BATCHQUEUE_URL="redis://u:s3cret@127.0.0.1:1/0")
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert "could not be reached" in err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert "s3cret" not in err
 
 
 def test_a_mistake_in_the_users_module_is_shown(process, tmp_path):
