@@ -57,7 +57,10 @@ def _metadata(_: click.Context, __: click.Parameter, value: str | None) -> dict[
 @click.option("--fill-timeout", type=float, help="Seconds for filling it.")
 @click.option("--idempotency-key", help="Names this call: again, it answers with the batch that it made.")
 def init(b: BatchQueue, *, as_json: bool, tenant_id: str, batch_id: str, **parameters: Any) -> None:
-    """Make a batch, or find the one that the same call made."""
+    """Make a batch.
+
+    Again with the same parameters: the batch that is there.
+    """
     _tell(b.initialize(batch_id, tenant_id=tenant_id, **parameters), as_json=as_json)
 
 
@@ -81,7 +84,10 @@ def status(batch: Batch, *, as_json: bool) -> None:
 @on_batch
 @click.option("--interval", type=click.FloatRange(0.05, 3600), default=0.5, show_default=True, help="Seconds.")
 def watch(batch: Batch, *, as_json: bool, interval: float) -> None:
-    """Show how far a batch is until it has ended; exit 0 when every item succeeded, else 1."""
+    """Follow a batch to its end.
+
+    Exit 0 when every item succeeded, else 1.
+    """
     progress = batch.progress()
     if as_json:
         _tell(batch, as_json=True)
@@ -134,7 +140,10 @@ def cancel(batch: Batch, *, as_json: bool, yes: bool) -> None:
 @main.command("retry-failed")
 @on_batch
 def retry_failed(batch: Batch, *, as_json: bool) -> None:
-    """Run again what failed for good; at its end the batch calls back anew."""
+    """Run again what failed for good.
+
+    At its end the batch calls back once more, under a new completion id.
+    """
     n = batch.redrive_failures()
     if as_json:
         say_json(tenant_id=batch.tenant_id, batch_id=batch.batch_id, retried=n)

@@ -37,7 +37,7 @@ def on_queue(command: Callable[..., object]) -> Callable[..., None]:
 
     @click.option("--url", envvar=URL_VARIABLES, show_envvar=True, required=True, help="The server: redis://, unix://.")
     @click.option("--namespace", envvar="BATCHQUEUE_NAMESPACE", default="batchqueue", show_default=True)
-    @click.option("--shards", type=click.IntRange(1, 1024), default=1, show_default=True, help="shard_count.")
+    @click.option("--shards", type=click.IntRange(1, 1024), default=1, show_default=True, help="Its shard_count.")
     @click.option("--json", "as_json", is_flag=True, help="Write JSON, an object a line.")
     @wraps(command)
     def run(*, url: str, namespace: str, shards: int, **rest: Any) -> None:

@@ -149,9 +149,9 @@ class Intake:
     help="Seal at the end, or never. Without either: if nothing was refused and the batch has no declared count.",
 )
 def add(batch: Batch, *, as_json: bool, file: IO[bytes], start: int, stop_on_bad: bool, seal: bool | None) -> None:
-    """Stream the lines of FILE (NDJSON; - is standard input) into a batch, an item a line.
+    """Stream a file into a batch.
 
-    Blank lines are skipped and take no index. A line that is not JSON, or that is refused, keeps its index and is
+    FILE is NDJSON, an item a line; - or nothing is standard input. Blank lines are skipped and take no index. A line that is not JSON, or that is refused, keeps its index and is
     told on stderr. After a crash run the same command again: it goes on from the first missing item.
     """
     wrong = ""

@@ -16,9 +16,9 @@ from batchqueue.cli_command import printable
 @click.command
 @click.argument("target", metavar="MODULE:NAME")
 def worker(target: str) -> None:
-    """Run the BatchQueue NAME of MODULE, or the one that calling NAME gives, until SIGTERM or SIGINT; then drain.
+    """Work off batches.
 
-    The current directory is searched first. Where the server is, is MODULE's business. A second signal hurries.
+    Runs the BatchQueue NAME of MODULE, or the one that calling NAME gives, until SIGTERM or SIGINT; then drains. The current directory is searched first. Where the server is, is MODULE's business. A second signal hurries.
     """
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # MODULE may do it otherwise
     b = load(target)

@@ -387,7 +387,7 @@ def test_a_worker_drains(process, command, b, tmp_path, name, number):
     command("add", "b1", "--tenant", "t", data=ndjson(*[0] * 20, *[1] * 20))
     child = process("worker", f"app:{name}")
     batch = b.get("t", "b1")
-    until(lambda: batch.progress().succeeded == 20 and b.queue.inflight.count())
+    until(lambda: batch.progress().succeeded >= 20 and b.queue.inflight.count())
     child.send_signal(number)
     out, err = child.communicate(timeout=30)
     assert child.returncode == 0, err
