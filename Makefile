@@ -15,6 +15,9 @@ $(STAMP): pyproject.toml
 demo: setup ## the main job on real input: first come first served against fair
 	$(PY) scripts/noisy_neighbour.py
 
+demo-batch: setup ## batches from a file while the ingest and the worker are killed: every item counted once
+	$(PY) scripts/batch_demo.py
+
 fmt: setup ## format the code
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
@@ -51,4 +54,4 @@ ci: ## what CI runs
 clean: ## remove what was made
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info
 
-.PHONY: help setup demo fmt lint type test test-fast test-server test-faults bench docs ci clean
+.PHONY: help setup demo demo-batch fmt lint type test test-fast test-server test-faults bench docs ci clean

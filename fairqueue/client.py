@@ -31,10 +31,21 @@ def connect(url: str, **settings: Any) -> redis.Redis:
     if not url.startswith("unix://"):
         options.setdefault("socket_keepalive", True)
     try:
-        return redis.Redis.from_url(url, **options)
-    except (ValueError, TypeError) as error:
-        parts = urlsplit(url) if isinstance(url, str) else None
-        shown = f"{parts.scheme}://{parts.hostname or ''}..." if parts else repr(type(url))
+        client = redis.Redis.from_url(url, **options)
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # refuses a setting that it does not know
+    except (ValueError, TypeError, AttributeError) as error:
         known = "redis://, rediss:// and unix:// are known"
-        msg = f"the server's URL {shown} cannot be used: {type(error).__name__}; {known}"
+        msg = f"the server's URL {_shown(url)} cannot be used: {type(error).__name__}; {known}"
         raise ConfigurationError(msg) from None
+    return client
+
+
+def _shown(url: object) -> str:
+    if not isinstance(url, str):
+        return repr(type(url))
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(unreadable)"
+    return f"{parts.scheme}://{parts.hostname or ''}..."

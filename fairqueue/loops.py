@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -41,7 +42,8 @@ class Failures:
         if now - self._logged >= LOG_EVERY:
             self._logged = now
             text = f"{type(error).__name__}: {error}"[:300]
-            structlog.get_logger("fairqueue").warning("fairqueue.loop_failed", loop=self._name, error=text)
+            with suppress(Exception):  # a log that cannot be written must not end a loop
+                structlog.get_logger("fairqueue").warning("fairqueue.loop_failed", loop=self._name, error=text)
             if self._events:
                 self._events.emit(LoopFailed(loop=self._name, error=text))
         return self._pause * random.uniform(0.5, 1)  # noqa: S311 - spreads load

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,37 @@ def test_examples_run(block):
     assert done.returncode == 0, done.stderr
 
 
+def shell(page):
+    """The shell blocks of a page, as one script."""
+    return "\n".join(re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES if shell(page)])
+def test_commands_run(page, own_server, tmp_path):
+    """The shell blocks of a page run one after the other, beside its Python blocks that begin with a file's name."""
+    files = re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    for name, block in files:
+        (tmp_path / name).write_text(block)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    where = {"PATH": path, "PYTHONWARNINGS": "error", "BATCHQUEUE_URL": own_server.url}
+    child = subprocess.Popen(
+        ["bash", "-euo", "pipefail", "-c", shell(page)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | where,
+        start_new_session=True,
+    )
+    try:
+        out, _ = child.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # what the page started in the background
+    assert child.returncode == 0, out
+    assert "Traceback" not in out
+
+
 def test_commands_are_targets():
     """Every make target that a page names in code exists."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
@@ -34,7 +68,7 @@ def test_commands_are_targets():
     for page in PAGES:
         for line in re.findall(r"^make .*$|`make [^`]*`", page.read_text("utf-8"), re.MULTILINE):
             named |= set(line.partition("#")[0].strip("` ").split()[1:])
-    assert {"demo", "test"} <= named <= targets
+    assert {"demo", "demo-batch", "test"} <= named <= targets
 
 
 def test_links_lead_somewhere():

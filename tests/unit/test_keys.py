@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+import batchqueue.keys
 from fairqueue import keys
 from fairqueue.keys import Keys, group_key, message_key, split_message_key, stream_name
 from fairqueue.scripts import read
@@ -17,8 +18,9 @@ ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
 def test_the_schema_page_is_the_docstring():
-    """docs/redis-schema.md lists exactly the keys of the module."""
-    listed = re.findall(r"^(\{ns:shard\}\S*) +(\w+) +(.+)$", keys.__doc__, re.MULTILINE)
+    """docs/redis-schema.md lists exactly the keys of the two modules."""
+    told = f"{keys.__doc__}\n{batchqueue.keys.__doc__}"
+    listed = re.findall(r"^(\{ns:shard\}\S*) +(\w+) +(.+)$", told, re.MULTILINE)
     page = re.findall(
         r"^\| `(\S+)` \| (\w+) \| (.+) \|$", (ROOT / "docs/redis-schema.md").read_text("utf-8"), re.MULTILINE
     )
