@@ -31,6 +31,7 @@ key                            type    holds
 {ns:shard}:lease               hash    t/q/id -> token, stream, place, attempt, deliveries
 {ns:shard}:dead:t              zset    t/q/id -> time of death (ms)
 {ns:shard}:letters             zset    t that has dead letters -> when its oldest died, or earlier (ms)
+{ns:shard}:redriving:t         zset    a call that redrives all letters of t -> up to which time (ms)
 {ns:shard}:ended:t/q/id        string  how it ended, for the dedupe window
 =============================  ======  ==========================================================
 
@@ -71,6 +72,10 @@ class Keys:
     def dead(self, shard: int, tenant_id: str) -> str:
         """The dead letters of one tenant."""
         return f"{self.root(shard)}:dead:{quote(tenant_id)}"
+
+    def redriving(self, shard: int, tenant_id: str) -> str:
+        """Those who redrive all letters of one tenant now."""
+        return f"{self.root(shard)}:redriving:{quote(tenant_id)}"
 
     def part(self, shard: int, name: str) -> str:
         """One of the keys without ids of its own: ``messages``, ``leases``, ``groups``..."""
