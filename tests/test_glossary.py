@@ -41,6 +41,28 @@ class Unknown(Exception):
     """A name that leads nowhere."""
 
 
+def step(thing, name):
+    """An attribute, a field, or a module of a package."""
+    if name in getattr(thing, "__annotations__", {}) or hasattr(thing, name):
+        return getattr(thing, name, None)
+    if not inspect.ismodule(thing):
+        raise Unknown(name)
+    try:
+        return importlib.import_module(f"{thing.__name__}.{name}")
+    except ModuleNotFoundError:
+        raise Unknown(name) from None
+
+
+def agree(parameters, arguments):
+    """Every name is a parameter; where a default is given, it is that."""
+    for argument in filter(None, arguments.split(", ")):
+        name, given, default = argument.partition("=")
+        if name not in parameters:
+            raise Unknown(f"parameter {name}")
+        if given and parameters[name].default != ast.literal_eval(default):
+            raise Unknown(f"parameter {name}: its default is {parameters[name].default!r}")
+
+
 def resolve(expression, delivery, q):
     """What a name stands for; with parentheses, its parameters and defaults must be as they say."""
     path, call, arguments = expression.partition("(")
@@ -56,23 +78,9 @@ def resolve(expression, delivery, q):
     if thing is None:
         raise Unknown(expression)
     for name in rest:
-        if inspect.ismodule(thing) and not hasattr(thing, name):
-            try:
-                thing = importlib.import_module(f"{thing.__name__}.{name}")
-            except ModuleNotFoundError:
-                raise Unknown(expression) from None
-        elif name in getattr(thing, "__annotations__", {}) or hasattr(thing, name):
-            thing = getattr(thing, name, None)
-        else:
-            raise Unknown(expression)
+        thing = step(thing, name)
     if call:
-        parameters = inspect.signature(thing).parameters
-        for argument in filter(None, arguments.removesuffix(")").split(", ")):
-            name, given, default = argument.partition("=")
-            if name not in parameters:
-                raise Unknown(f"{expression}: {name}")
-            if given and parameters[name].default != ast.literal_eval(default):
-                raise Unknown(f"{expression}: {name} is {parameters[name].default!r}")
+        agree(inspect.signature(thing).parameters, arguments.removesuffix(")"))
     return thing
 
 
@@ -91,7 +99,7 @@ def test_every_name_of_ours_exists(things):
         try:
             resolve(name, *things)
         except Unknown as error:
-            wrong.append(str(error))
+            wrong.append(f"{name}: {error}")
     assert wrong == []
     assert len(OURS) > 90
 

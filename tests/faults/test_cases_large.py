@@ -35,7 +35,7 @@ def wait(true, seconds=120):
         time.sleep(0.1)
 
 
-def test_c21_a_large_pile_falls_due_at_once(case):
+def test_c21_a_large_pile_falls_due_at_once(case, record_property):
     """C21: 25,000 due together, 10,000 leases over together: each delivered, no slow script, nobody else waits."""
     taker = case.processes(visibility_timeout=8).q
     taker.enqueue_batch(({} for _ in range(10_000)), tenant_id="t", queue_id="leased")
@@ -76,14 +76,15 @@ def test_c21_a_large_pile_falls_due_at_once(case):
     times = {name: int(at) for name, at in p.lines("times") if name in enqueued}
     up = min(times.values())
     waited = sorted(times[name] - max(at, up) for name, at in enqueued.items())
-    print(f"{len(took)} enqueued beside, the slowest {max(took) * 1000:.0f} ms, waited at most {waited[-1]} ms")
+    record_property("slowest enqueue (ms)", round(max(took) * 1000))
+    record_property("longest wait (ms)", waited[-1])
     assert sorted(took)[int(len(took) * 0.99)] < 0.05
     assert waited[-1] <= 1000
     assert case.slow() == []
     assert taker.audit() == []
 
 
-def test_c23_two_processes_redrive_all(case):
+def test_c23_two_processes_redrive_all(case, record_property):
     """C23: 5,000 dead, a handler that fails at once, two calls together: counts add up, no copies, little memory."""
     p = case.processes(threads=4, visibility_timeout=30, heartbeat_interval=5)
     p.q.enqueue_batch(({"fail": "x" * 200} for _ in range(5000)), tenant_id="t")
@@ -104,19 +105,14 @@ def test_c23_two_processes_redrive_all(case):
     wait(lambda: p.q.dead_letters.count("t") == 5000 and p.q.stats()["in_flight"] == 0)
     wait(lambda: p.q.queues.length("t") == 0)
 
-    print("moved and KiB grown:", told)
+    record_property("moved, and KiB grown", told)
     assert sum(n for n, _ in told) == 5000
     assert all(grown < 50 * 1024 for _, grown in told)
     started = [line[0] for line in p.lines("started")]
     runs = Counter(name for name in started if name not in others)
     assert set(runs.values()) == {2}
     assert len(runs) == 5000
-    letters, cursor = [], None
-    while True:
-        page = p.q.dead_letters.list("t", limit=500, cursor=cursor)
-        letters += [letter.message_id for letter in page]
-        if (cursor := page.cursor) is None:
-            break
+    letters = [letter.message_id for letter in all_pages(lambda **page: p.q.dead_letters.list("t", **page), 500)]
     assert len(letters) == len(set(letters)) == 5000
     places = [i for i, name in enumerate(started) if name in others]
     assert places[-1] - places[0] <= 2 * 200 + 20, "one of each in turn while both have work"
@@ -124,17 +120,31 @@ def test_c23_two_processes_redrive_all(case):
     assert p.q.audit() == []
 
 
-def test_c24_looking_at_a_large_system(case):
-    """C24: 200,000 foreign keys, 2,000 tenants, 100,000 messages, 30 s of listing in three threads: nothing slow."""
-    p = case.processes(threads=4, visibility_timeout=30, heartbeat_interval=5)
-    q = p.q
-    with case.client.pipeline(transaction=False) as pipe:
+def fill(client, q):
+    """200,000 keys of somebody else, 50 messages of each of 2,000 tenants."""
+    with client.pipeline(transaction=False) as pipe:
         for n in range(200_000):
             pipe.set(f"foreign:{n}", n)
             if n % 5000 == 4999:
                 pipe.execute()
     for n in range(2000):
         q.enqueue_batch([{"sleep": 0.01}] * 50, tenant_id=f"t{n:04}")
+
+
+def all_pages(listing, limit):
+    cursor = None
+    while True:
+        page = listing(limit=limit, cursor=cursor)
+        yield from page
+        if (cursor := page.cursor) is None:
+            return
+
+
+def test_c24_looking_at_a_large_system(case, record_property):
+    """C24: 200,000 foreign keys, 2,000 tenants, 100,000 messages, 30 s of listing in three threads: nothing slow."""
+    p = case.processes(threads=4, visibility_timeout=30, heartbeat_interval=5)
+    q = p.q
+    fill(case.client, q)
     p.start()
     end, looks, errors = time.monotonic() + 30, Counter(), []
 
@@ -174,7 +184,7 @@ def test_c24_looking_at_a_large_system(case):
     for thread in threads:
         thread.join()
     assert errors == []
-    print("pages:", dict(looks), "completed meanwhile:", q.stats()["completed"])
+    record_property("pages", dict(looks))
     assert "cmdstat_keys" not in case.client.info("commandstats")
     assert case.slow() == []
 
@@ -184,12 +194,7 @@ def test_c24_looking_at_a_large_system(case):
     left = 100_000 - q.stats()["completed"]
     seen, before = Counter(), q.stats()
     for n in range(2000):
-        cursor = None
-        while True:
-            page = q.messages.list(f"t{n:04}", limit=20, cursor=cursor)
-            seen.update(m.message_id for m in page)
-            if (cursor := page.cursor) is None:
-                break
+        seen.update(m.message_id for m in all_pages(lambda n=n, **page: q.messages.list(f"t{n:04}", **page), 20))
     assert len(seen) == left
     assert set(seen.values()) == {1}
     assert q.stats() == before

@@ -15,7 +15,7 @@ NAMES = ["a:b", "*", "{x}", "}{", "a b", "naïve-雪-😀", "../x", "%2F", "123"
 
 
 def test_c19_hostile_names(case):
-    """C19: as tenant, queue and message id: all done, listed, dead-lettered, redriven unchanged; a control never stalls."""
+    """C19: as tenant, queue and message id: all are done, listed, dead, redriven unchanged; a control never stalls."""
     q = case.processes(limit=5).q
     lock, seen, died, control = threading.Lock(), [], set(), threading.Semaphore(0)
 
