@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairqueue import FixedDelay, NewMessage, PayloadError
+from fairqueue.keys import message_key
 
 pytestmark = pytest.mark.server
 
@@ -92,3 +93,21 @@ def test_what_is_no_json_is_refused_and_never_null(make_queue, payload):
     with pytest.raises(PayloadError):
         q.enqueue(payload, tenant_id="t")
     assert q.receive() == []
+
+
+@pytest.mark.parametrize("junk", [b"", b"\xc1", b"no json {"])
+def test_what_cannot_be_read_is_dead_and_its_bytes_are_kept(make_queue, redis_client, junk):
+    """A stored body that is damaged is no delivery and blocks nobody: a dead letter with its bytes (F11)."""
+    q = make_queue()
+    q.enqueue("good", tenant_id="t", message_id="bad")
+    q.enqueue("next", tenant_id="t")
+    records, field = q.keys.part(0, "messages"), message_key("t", "default", "bad")
+    whole = redis_client.hget(records, field)
+    kept = whole[: whole.index(b'"good"')]
+    redis_client.hset(records, field, whole.replace(b'"good"', junk) if junk.startswith(b"no") else kept[:-2] + junk)
+
+    assert [d.payload for d in q.receive(max_messages=5)] == ["next"]
+    [letter] = q.dead_letters.list("t")
+    assert (letter.message_id, letter.payload) == ("bad", None)
+    assert junk in letter.raw
+    assert q.audit() == []
