@@ -24,6 +24,7 @@ key                            type    holds
 {ns:shard}:waiters:p/g         zset    t -> tag it had when it was parked
 {ns:shard}:parked:p/g/t        zset    s -> order of its head
 {ns:shard}:blocked             hash    s -> g it is parked on (!t, !t/q: a pause)
+{ns:shard}:admitting           zset    g whose limit was raised -> how many are still to be woken
 {ns:shard}:weights             hash    t -> weight
 {ns:shard}:queue:p             list    dispatched messages, until they are taken
 {ns:shard}:idle:p              zset    wake-up channel of a waiting process -> its next look (ms)

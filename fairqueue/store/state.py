@@ -44,7 +44,13 @@ class State:
 
     def set_limit(self, shard: int, name: str, group_id: str | tuple[str, ...], limit: str) -> None:
         """'' back to the default, '-1' unlimited; wakes who may run now."""
-        self.scripts.call("set_limit", self.keys.root(shard), group=group_key(name, group_id), limit=limit)
+        if self.scripts.call("set_limit", self.keys.root(shard), group=group_key(name, group_id), limit=limit):
+            self.finish_raised_limits(shard)
+
+    def finish_raised_limits(self, shard: int) -> None:
+        """Go on waking those for whom a raised limit made room, also when its caller did not finish."""
+        while self.scripts.call("admit", self.keys.root(shard), limit=CHUNK):
+            pass
 
     def stale_limits(self, shard: int, ttl_ms: int, limit: int) -> tuple[list[str], float | None]:
         """Groups whose callable is to be asked again, the caller's for a second; and seconds until the next is."""

@@ -255,3 +255,25 @@ def test_the_loop_leaves_large_shards_alone(make_queue, redis_client, monkeypatc
     monkeypatch.setattr("fairqueue.sweeper.MOST", 2)
     assert q.sweeper.run_once() == 0
     assert q.audit() != []
+
+
+def test_a_raised_limit_wakes_many_in_small_calls(make_queue, redis_client, namespace):
+    """1,300 tenants wait for one group: no call wakes more than 500, all run, and nothing is left (I7)."""
+    everybody = ConcurrencyGroup(name="all", group_id=lambda m: "all", default_limit=0)
+    q = make_queue(concurrency_groups=[everybody])
+    for n in range(1300):
+        q.enqueue(n, tenant_id=f"t{n}")
+    assert q.receive(max_messages=10) == []
+    waiters = f"{{{namespace}:0}}:waiters:default/all=all"
+    assert redis_client.zcard(waiters) == 1300
+    q.scripts.call("set_limit", q.keys.root(0), group="all=all", limit="1200")  # whose caller is not heard of again
+    assert redis_client.zcard(waiters) == 800
+    q.reclaimer.run_once()
+    assert redis_client.zcard(waiters) == 100
+    taken = q.receive(max_messages=1000) + q.receive(max_messages=1000)
+    assert len(taken) == 1200
+    assert q.audit() == []
+    q.groups.set_limit("all", "all", None)
+    assert len(q.receive(max_messages=1000)) == 100
+    assert not redis_client.exists(q.keys.part(0, "admitting"))
+    assert q.audit() == []
