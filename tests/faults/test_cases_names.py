@@ -35,11 +35,17 @@ def test_c19_hostile_names(case):
     for name in NAMES:
         q.enqueue("control", tenant_id="control")
         assert control.acquire(timeout=2), name
+        q.tenants.pause(name)
+        q.queues.pause(name, name)
         q.enqueue("x", tenant_id=name, queue_id=name, message_id=name + "1", delay=0.5)
         q.enqueue("y", tenant_id=name, queue_id=name, message_id=name + "2")
         q.enqueue("dies", tenant_id=name, queue_id=name, message_id=name)
         assert name in q.tenants.list(limit=500).items
-        assert name + "1" in {m.message_id for m in q.messages.list(name, name)}
+        assert [m.message_id for m in q.messages.list(name, name)] == [name + "2", name, name + "1"]
+        assert [(i.queue_id, i.paused) for i in q.queues.list(name)] == [(name, True)]
+        q.queues.resume(name, name)
+        assert q.queues.length(name, name) == 3, "its tenant is paused"
+        q.tenants.resume(name)
     pause = threading.Event()
     for _ in range(200):
         if sum(q.dead_letters.count(name) for name in NAMES) == len(NAMES):
