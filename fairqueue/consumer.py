@@ -14,6 +14,7 @@ from fairqueue.ids import check_id
 from fairqueue.keys import message_key
 from fairqueue.message import Lease, read_lease
 from fairqueue.shard_order import ShardOrder
+from fairqueue.store.inflight import MOST
 from fairqueue.waiting import LOOK
 
 if TYPE_CHECKING:
@@ -67,12 +68,13 @@ class Consumer:
         next_due: float | None = None
         order = self.order(worker_queue)
         for shard in order.order(self.shards):
-            step = self._step(shard, worker_queue, n - len(found), channel)
-            while step.more and not step.leases:  # that call only parked what is blocked
+            more = True
+            while more and len(found) < n:  # a call takes a bounded number, or only parks what is blocked
                 step = self._step(shard, worker_queue, n - len(found), channel)
+                found += self.deliveries(step.leases, shard)
+                more = step.more and len(step.leases) in {0, MOST}
             if step.next_due is not None:
                 next_due = step.next_due if next_due is None else min(next_due, step.next_due)
-            found += self.deliveries(step.leases, shard)
             if len(found) >= n:
                 break
         return found, next_due

@@ -24,6 +24,7 @@ key                            type    holds
 {ns:shard}:waiters:p/g         zset    t -> tag it had when it was parked
 {ns:shard}:parked:p/g/t        zset    s -> order of its head
 {ns:shard}:blocked             hash    s -> g it is parked on (!t, !t/q: a pause)
+{ns:shard}:admitting           zset    g whose limit was raised -> how many are still to be woken
 {ns:shard}:weights             hash    t -> weight
 {ns:shard}:queue:p             list    dispatched messages, until they are taken
 {ns:shard}:idle:p              zset    wake-up channel of a waiting process -> its next look (ms)
@@ -31,6 +32,7 @@ key                            type    holds
 {ns:shard}:lease               hash    t/q/id -> token, stream, place, attempt, deliveries
 {ns:shard}:dead:t              zset    t/q/id -> time of death (ms)
 {ns:shard}:letters             zset    t that has dead letters -> when its oldest died, or earlier (ms)
+{ns:shard}:redriving:t         zset    a call that redrives all letters of t -> up to which time (ms)
 {ns:shard}:ended:t/q/id        string  how it ended, for the dedupe window
 =============================  ======  ==========================================================
 
@@ -71,6 +73,10 @@ class Keys:
     def dead(self, shard: int, tenant_id: str) -> str:
         """The dead letters of one tenant."""
         return f"{self.root(shard)}:dead:{quote(tenant_id)}"
+
+    def redriving(self, shard: int, tenant_id: str) -> str:
+        """Those who redrive all letters of one tenant now."""
+        return f"{self.root(shard)}:redriving:{quote(tenant_id)}"
 
     def part(self, shard: int, name: str) -> str:
         """One of the keys without ids of its own: ``messages``, ``leases``, ``groups``..."""

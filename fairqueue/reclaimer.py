@@ -51,6 +51,7 @@ class Reclaimer:
         """Reclaim everything that ran out by now; returns leases and dispatched messages moved."""
         for shard in self._shards:
             self._state.finish_resumes(shard)
+            self._state.finish_raised_limits(shard)
             if self._options.dead_letter_ttl is not None:
                 self._dead_letters.age(shard, to_ms(float(self._options.dead_letter_ttl)))
         return sum(self._leases(shard) + self._untaken(shard) for shard in self._shards)

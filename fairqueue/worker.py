@@ -17,7 +17,7 @@ from fairqueue.errors import ConfigurationError, OutcomeUnknown
 from fairqueue.ids import check_id
 from fairqueue.loops import Failures
 from fairqueue.pauses import LATELY
-from fairqueue.store.inflight import Settlement
+from fairqueue.store.inflight import MOST, Settlement
 from fairqueue.waiting import LOOK
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ class Worker:
         """One call for each shard that has something to settle or to give."""
         now = time.monotonic()
         for asking in self._in_order():
-            here = [item for item in finished if item.delivery.shard == asking.shard]
+            here = [item for item in finished if item.delivery.shard == asking.shard][:MOST]
             free = 0 if self._draining.is_set() else self._capacity - len(self._held) + len(here)
             want = free if here or asking.more or asking.look_at <= now else 0
             want = max(want, 1) if asking.again else want  # a lost reply may hold leases: they are asked for again

@@ -14,6 +14,7 @@ local function less(a, b)                      -- bytewise like a sorted set; `<
   end
   return #a < #b
 end
+Draft.less = less
 
 local function send(command, key, list)
   for i = 1, #list, CHUNK do

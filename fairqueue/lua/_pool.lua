@@ -38,15 +38,20 @@ end
 
 -- Takes one message out of the list; its slots are free and its turn is not charged. Returns its order time.
 function Pool.withdraw(s, member, now)
-  for _, packed in ipairs(redis.call('LRANGE', Pool.list(s.pool), 0, -1)) do
-    local entry = cmsgpack.unpack(packed)
-    if entry[2] == member and entry[1] == s.name then
-      Draft.leave('LREM', Pool.list(s.pool), 1, packed)
-      Policy.refund(Clock.of(s.pool), s.tenant)
-      Slots.free(s, now)
-      return entry[3]
+  local begins = string.char(148) .. cmsgpack.pack(s.name) .. cmsgpack.pack(member)      -- of an array of four
+  local at, entries = 0, nil
+  repeat
+    entries = redis.call('LRANGE', Pool.list(s.pool), at, at + 999)
+    at = at + #entries
+    for _, packed in ipairs(entries) do
+      if string.sub(packed, 1, #begins) == begins then
+        Draft.leave('LREM', Pool.list(s.pool), 1, packed)
+        Policy.refund(Clock.of(s.pool), s.tenant)
+        Slots.free(s, now)
+        return cmsgpack.unpack(packed)[3]
+      end
     end
-  end
+  until #entries < 1000
   error('dispatched message is in no worker queue: ' .. Streams.key(s, member))
 end
 

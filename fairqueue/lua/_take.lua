@@ -18,14 +18,20 @@ function take(entries, call_id, worker, timeout, now)
   return out
 end
 
--- The leases an earlier sending of the same call was given: its reply was lost, not its effect.
+-- The leases an earlier sending of the same call was given: its reply was lost, not its effect. They are
+-- among the latest deadlines, since nobody could beat them; more than LATEST leases are not looked through.
+local LATEST = 10000
 function taken(call_id)
   local found, out = {}, {}
-  local all = redis.call('HGETALL', root .. ':lease')
-  for i = 1, #all, 2 do
-    local l = cmsgpack.unpack(all[i + 1])
-    local n = string.match(l[1], '%-(%d+)$')
-    if l[1] == call_id .. '-' .. (n or '') then found[#found + 1] = {tonumber(n), all[i], l} end
+  local keys = redis.call('ZREVRANGE', root .. ':leases', 0, LATEST - 1)
+  Living.leases():fetch(keys)
+  for _, key in ipairs(keys) do
+    local packed = Living.leases():get(key)
+    if packed and string.find(packed, call_id, 1, true) then
+      local l = cmsgpack.unpack(packed)
+      local n = string.match(l[1], '%-(%d+)$')
+      if l[1] == call_id .. '-' .. (n or '') then found[#found + 1] = {tonumber(n), key, l} end
+    end
   end
   table.sort(found, function(a, b) return a[1] < b[1] end)
   for _, f in ipairs(found) do

@@ -65,3 +65,11 @@ function Waiters.admit(group, most, now)
   end
   return n
 end
+
+-- The same in parts: what is left of the room stands in admitting, where admit goes on.
+function Waiters.admitting() return Draft.sorted(root .. ':admitting') end
+function Waiters.admit_some(group, room, most, now)
+  local woken = Waiters.admit(group, math.min(room, most), now)
+  if woken == most and room > most and Waiters.pools():get(group) then Waiters.admitting():add(group, room - most)
+  elseif Waiters.admitting():score(group) then Waiters.admitting():rem(group) end
+end

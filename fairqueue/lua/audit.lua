@@ -22,9 +22,15 @@ local function hold(name)
   for _, group in ipairs(groups_of(name)) do slots[group] = (slots[group] or 0) + 1 end
 end
 local leases = redis.call('HGETALL', root .. ':lease')
+for i = 1, #leases, 1000 do                    -- 500 at a time
+  local keys = {}
+  for j = i, math.min(i + 998, #leases), 2 do keys[#keys + 1] = leases[j] end
+  for n, deadline in ipairs(redis.call('ZMSCORE', root .. ':leases', unpack(keys))) do
+    if not deadline then finding('lease', keys[n], 'has no deadline') end
+  end
+end
 for i = 1, #leases, 2 do
   hold(cmsgpack.unpack(leases[i + 1])[2])
-  if not redis.call('ZSCORE', root .. ':leases', leases[i]) then finding('lease', leases[i], 'has no deadline') end
   if redis.call('HEXISTS', root .. ':messages', leases[i]) == 0 then finding('lease', leases[i], 'has no message') end
 end
 if redis.call('ZCARD', root .. ':leases') ~= #leases / 2 then

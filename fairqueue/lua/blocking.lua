@@ -1,10 +1,11 @@
--- blocking: the full groups that hold back a queue's messages.
--- args   now options prefix
--- gives  groups, each once
+-- blocking: the full groups that hold back messages of streams between two names.
+-- args   now options start upto limit
+-- gives  the last stream read ('' when there are no more), then the groups, each once
 -- uses   shard clock record draft streams slots waiters policy
 now = clock_ms(now)
-local seen, out = {}, {}
-for _, name in ipairs(redis.call('ZRANGEBYLEX', root .. ':streams', '[' .. prefix, '(' .. string.sub(prefix, 1, -2) .. '0')) do
+local names = redis.call('ZRANGEBYLEX', root .. ':streams', start, upto, 'LIMIT', 0, tonumber(limit))
+local seen, out = {}, {#names == tonumber(limit) and names[#names] or ''}
+for _, name in ipairs(names) do
   local s = Streams.of(name)
   Slots.fetch(s.groups)
   for _, group in ipairs(s.groups) do

@@ -1,10 +1,8 @@
--- queue_length: messages that wait in the queues whose streams begin with a prefix.
--- args   now options prefix
--- gives  their number, delayed ones included
+-- queue_length: messages that wait in streams between two names, a number of streams at a time.
+-- args   now options start upto limit
+-- gives  the last stream read ('' when there are no more), their messages, delayed ones included
 -- uses   shard
-local upto = string.sub(prefix, 1, -2) .. '0'  -- '0' follows '/' in bytes
+local names = redis.call('ZRANGEBYLEX', root .. ':streams', start, upto, 'LIMIT', 0, tonumber(limit))
 local n = 0
-for _, name in ipairs(redis.call('ZRANGEBYLEX', root .. ':streams', '[' .. prefix, '(' .. upto)) do
-  n = n + redis.call('ZCARD', root .. ':stream:' .. name)
-end
-return n
+for _, name in ipairs(names) do n = n + redis.call('ZCARD', root .. ':stream:' .. name) end
+return {#names == tonumber(limit) and names[#names] or '', n}

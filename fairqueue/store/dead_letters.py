@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CHUNK = 500
 MAX_CHUNKS = 10  # of letters that are too old, at a time
+RUN_TTL_MS = 10_000
 
 
 @attrs.frozen
@@ -51,6 +52,17 @@ class DeadLetterStore:
         key = message_key(tenant_id, queue_id, message_id)
         reply = self.scripts.call("find", self.keys.root(shard), key=key)
         return read_dead_letter(key.encode(), reply[1], self.codec) if reply and reply[0] == b"dead" else None
+
+    def begin_redrive(self, shard: int, tenant_id: str, run: str) -> int:
+        """Up to which time of death (ms) a redrive of all takes letters; again and again while it goes on."""
+        return int(
+            self.scripts.call("begin_redrive", self.keys.root(shard), tenant=quote(tenant_id), run=run, ttl=RUN_TTL_MS)
+        )
+
+    def end_redrive(self, shard: int, tenant_id: str, run: str) -> None:
+        """This run is over."""
+        key = self.keys.redriving(shard, tenant_id)
+        self.scripts.connection.call(key, lambda _: ("ZREM", key, run), repeatable=True)
 
     def redrive(self, shard: int, message_keys: Sequence[str]) -> list[bool]:
         """Move letters back to their queues; False where one was not dead."""

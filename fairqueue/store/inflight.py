@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from fairqueue.scripts import Scripts
 
 
+MOST = 100  # messages taken or settled in one call: the server serves nobody else meanwhile
+
+
 @attrs.frozen(kw_only=True)
 class Settlement:
     """How one delivery ends: *verb* is complete, retry, bury, release or hand_back."""
@@ -82,7 +85,7 @@ class Inflight:
         floor: float | None = None,
         again: bool = False,
     ) -> Step:
-        """Settle what finished, dispatch, take up to *want* messages: one round trip.
+        """Settle what finished, dispatch, take up to *want* messages (never more than MOST): one round trip.
 
         *floor*: see `fairqueue.shard_order`. *again*: the reply to this *call_id* was lost earlier; its leases are
         given once more.
@@ -93,7 +96,7 @@ class Inflight:
             _flat(settlements),
             call_id=call_id,
             pool=quote(worker_queue),
-            want=want,
+            want=min(want, MOST),
             timeout=timeout_ms,
             worker=worker,
             channel=channel,
@@ -117,9 +120,13 @@ class Inflight:
 
     def settle(self, shard: int, settlements: Sequence[Settlement]) -> list[bool]:
         """End deliveries; False where the token holds the lease no longer."""
-        reply = self.scripts.call("settle", self.keys.root(shard), _flat(settlements))
-        self.discards.tell(reply[len(settlements) :])
-        return [done == 1 for done in reply[: len(settlements)]]
+        done: list[bool] = []
+        for i in range(0, len(settlements), MOST):
+            chunk = settlements[i : i + MOST]
+            reply = self.scripts.call("settle", self.keys.root(shard), _flat(chunk))
+            self.discards.tell(reply[len(chunk) :])
+            done += [one == 1 for one in reply[: len(chunk)]]
+        return done
 
     def heartbeat(self, shard: int, leases: Sequence[tuple[str, str]], timeout_ms: int) -> list[bool]:
         """Move deadlines out; *leases* are (key, token). False where the lease is lost."""

@@ -10,7 +10,7 @@ from fairqueue.ids import quote
 from fairqueue.keys import Keys, group_key, message_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fairqueue.scripts import Scripts
 
@@ -21,6 +21,8 @@ COUNTERS = (
     "enqueued", "dispatched", "retried", "released", "handed_back", "given_back", "reclaimed", "redriven", "purged",
     "evicted", *ENDS,
 )  # fmt: skip
+STREAMS = 500  # read in one call of a listing
+ROWS = 2000  # of messages, over all streams read in one call
 
 
 @attrs.frozen
@@ -42,7 +44,13 @@ class State:
 
     def set_limit(self, shard: int, name: str, group_id: str | tuple[str, ...], limit: str) -> None:
         """'' back to the default, '-1' unlimited; wakes who may run now."""
-        self.scripts.call("set_limit", self.keys.root(shard), group=group_key(name, group_id), limit=limit)
+        if self.scripts.call("set_limit", self.keys.root(shard), group=group_key(name, group_id), limit=limit):
+            self.finish_raised_limits(shard)
+
+    def finish_raised_limits(self, shard: int) -> None:
+        """Go on waking those for whom a raised limit made room, also when its caller did not finish."""
+        while self.scripts.call("admit", self.keys.root(shard), limit=CHUNK):
+            pass
 
     def stale_limits(self, shard: int, ttl_ms: int, limit: int) -> tuple[list[str], float | None]:
         """Groups whose callable is to be asked again, the caller's for a second; and seconds until the next is."""
@@ -107,16 +115,25 @@ class State:
 
     def length(self, shard: int, tenant_id: str, queue_id: str) -> int:
         """Messages of a queue that wait, delayed ones included."""
-        return int(
-            self.scripts.call("queue_length", self.keys.root(shard), prefix=f"{quote(tenant_id)}/{quote(queue_id)}/")
-        )
+        start, upto = _bounds(f"{quote(tenant_id)}/{quote(queue_id)}/")
+        return sum(page[0] for page in self._pages("queue_length", shard, start, upto, limit=STREAMS))
 
     def queues(self, shard: int, tenant_id: str | None, after: str, limit: int) -> list[tuple[str, int, float, bool]]:
         """Name (tenant/queue, encoded), messages, oldest order time and whether paused, of queues with messages."""
-        prefix = "" if tenant_id is None else quote(tenant_id) + "/"
-        reply = self.scripts.call("list_queues", self.keys.root(shard), prefix=prefix, after=after, limit=limit)
-        rows = [reply[i : i + 4] for i in range(0, len(reply), 4)]
-        return [(name.decode(), n, float(oldest), paused == 1) for name, n, oldest, paused in rows]
+        start, upto = ("-", "+") if tenant_id is None else _bounds(quote(tenant_id) + "/")
+        if after:
+            start = f"[{after}0"
+        found: list[tuple[str, int, float, bool]] = []
+        for rows in self._pages("list_queues", shard, start, upto, limit=min(STREAMS, limit + 1)):
+            for i in range(0, len(rows), 4):
+                name, n, oldest, paused = rows[i].decode(), rows[i + 1], float(rows[i + 2]), rows[i + 3] == 1
+                if found and found[-1][0] == name:  # its streams went over two pages
+                    found[-1] = name, found[-1][1] + n, min(found[-1][2], oldest), paused
+                else:
+                    found.append((name, n, oldest, paused))
+            if len(found) > limit:
+                break
+        return found[:limit]
 
     def tenants(self, shard: int, after: str, limit: int) -> list[str]:
         """Tenants with messages that wait, encoded, by name."""
@@ -124,11 +141,29 @@ class State:
             name.decode() for name in self.scripts.call("list_tenants", self.keys.root(shard), after=after, limit=limit)
         ]
 
-    def peek(self, shard: int, tenant_id: str, queue_id: str, limit: int) -> list[Any]:
-        """State, key and record of the next messages of a queue."""
+    def messages(
+        self, shard: int, tenant_id: str, queue_id: str, after: tuple[str, str], limit: int
+    ) -> tuple[list[tuple[str, str, bytes]], tuple[str, str] | None]:
+        """State, key and record of a queue's messages in their order, behind *after*; the last one's place."""
         prefix = f"{quote(tenant_id)}/{quote(queue_id)}/"
-        reply: list[Any] = self.scripts.call("peek", self.keys.root(shard), prefix=prefix, limit=limit)
-        return reply
+        start, upto = _bounds(prefix)
+        rows: list[tuple[float, bytes, bytes, bytes]] = []
+        streams = max(1, ROWS // limit)
+        for page in self._pages(
+            "list_messages", shard, start, upto, streams=streams, order=after[0], member=after[1], limit=limit
+        ):
+            rows += [(float(page[i]), page[i + 1], page[i], page[i + 2]) for i in range(0, len(page), 3)]
+            rows = sorted(rows)[:limit]
+        if not rows:
+            return [], None
+        keys = [prefix + member[12:].decode() for _, member, _, _ in rows]
+        records = self._read(shard, "HMGET", self.keys.part(shard, "messages"), *keys)
+        found = [
+            (row[3].decode(), key, record)
+            for row, key, record in zip(rows, keys, records, strict=True)
+            if record is not None  # it ended between the two calls
+        ]
+        return found, (rows[-1][2].decode(), rows[-1][1].decode()) if len(rows) == limit else None
 
     def purge(self, shard: int, prefix: str) -> int:
         """End every message that waits under a prefix; how many."""
@@ -146,13 +181,32 @@ class State:
 
     def holders(self, shard: int, name: str, group_id: str | tuple[str, ...]) -> list[str]:
         """Keys of the messages that hold a slot."""
-        reply = self.scripts.call("holders", self.keys.root(shard), group=group_key(name, group_id))
-        return [key.decode() for key in reply]
+        root, group = self.keys.root(shard), group_key(name, group_id)
+        found: dict[str, None] = {}
+        for pool in ["", *(name.decode() for name in self.scripts.call("pools", root))]:
+            cursor = "0"
+            while True:
+                reply = self.scripts.call("holders", root, group=group, pool=pool, cursor=cursor, limit=CHUNK)
+                found |= dict.fromkeys(key.decode() for key in reply[1:])
+                cursor = reply[0].decode()
+                if cursor == "0":
+                    break
+        return list(found)
 
     def blocking(self, shard: int, tenant_id: str, queue_id: str) -> list[str]:
         """Full groups that hold a queue back, encoded."""
-        prefix = f"{quote(tenant_id)}/{quote(queue_id)}/"
-        return [group.decode() for group in self.scripts.call("blocking", self.keys.root(shard), prefix=prefix)]
+        start, upto = _bounds(f"{quote(tenant_id)}/{quote(queue_id)}/")
+        pages = self._pages("blocking", shard, start, upto, limit=STREAMS)
+        return list(dict.fromkeys(group.decode() for page in pages for group in page))
+
+    def _pages(self, script: str, shard: int, start: str, upto: str, **args: Any) -> Iterator[Any]:
+        """Replies of a script that reads a bounded number of streams a call and says where to go on."""
+        while True:
+            last, *rest = self.scripts.call(script, self.keys.root(shard), start=start, upto=upto, **args)
+            yield rest
+            if not last:
+                return
+            start = "(" + last.decode()
 
     def leases(self, shard: int, after: int, limit: int) -> list[Any]:
         """Key, deadline, token, attempt, deliveries, since, worker of deliveries under way."""
@@ -169,3 +223,8 @@ class State:
 
 def _paused_field(tenant_id: str, queue_id: str | None) -> str:
     return quote(tenant_id) if queue_id is None else f"{quote(tenant_id)}/{quote(queue_id)}"
+
+
+def _bounds(prefix: str) -> tuple[str, str]:
+    """The range of stream names that begin with *prefix*, which ends with a slash: '0' follows it in bytes."""
+    return "[" + prefix, "(" + prefix[:-1] + "0"

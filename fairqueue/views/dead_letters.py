@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -68,7 +70,9 @@ class DeadLetters:
     def redrive_all(
         self, tenant_id: str, *, where: Callable[[DeadLetter], bool] | None = None, rate: float | None = None
     ) -> int:
-        """Every letter that is dead now back to its queue; how many this call moved. One that dies again stays dead.
+        """Every letter that is dead now back to its queue; how many this call moved.
+
+        A letter that dies again stays dead, also when two plain calls run side by side: together they move each once.
 
         Args:
             tenant_id: whose letters.
@@ -78,8 +82,27 @@ class DeadLetters:
         shard = self._resolver.shard(tenant_id)
         if rate is not None:
             ratio("rate", rate, minimum=0.001, maximum=1_000_000, error=InvalidArgument)
+        if where is not None or rate is not None:
+            return self._redrive_until(shard, tenant_id, self._now_ms(), where, rate)
+        run = uuid.uuid4().hex
+        try:
+            before = self._store.begin_redrive(shard, tenant_id, run)
+            self._sleep(0.002)  # so that what dies again died later than that
+            beat = partial(self._store.begin_redrive, shard, tenant_id, run)
+            return self._redrive_until(shard, tenant_id, before, beat=beat)
+        finally:
+            self._store.end_redrive(shard, tenant_id, run)
+
+    def _redrive_until(
+        self,
+        shard: int,
+        tenant_id: str,
+        before: int,
+        where: Callable[[DeadLetter], bool] | None = None,
+        rate: float | None = None,
+        beat: Callable[[], object] = lambda: None,
+    ) -> int:
         size = CHUNK if rate is None else max(1, min(CHUNK, int(rate)))
-        before = self._now_ms()
         left, _ = self._store.page(shard, tenant_id, after=0, limit=1, before_ms=before)
         moved = passed = 0
         while left > 0:
@@ -92,6 +115,7 @@ class DeadLetters:
             keys = [message_key(letter.tenant_id, letter.queue_id, letter.message_id) for letter in chosen]
             done = sum(self._store.redrive(shard, keys)) if keys else 0
             moved += done
+            beat()
             if rate is not None and done and left > 0:
                 self._sleep(done / rate)
         return moved

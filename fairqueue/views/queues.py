@@ -43,12 +43,9 @@ class Queues:
         """The next messages of a queue in their order, untouched."""
         check_id("queue_id", queue_id)
         shard = self._resolver.shard(tenant_id)
-        reply = self._state.peek(shard, tenant_id, queue_id, page_size(limit))
+        rows, _ = self._state.messages(shard, tenant_id, queue_id, ("", ""), page_size(limit))
         paused = self._state.paused(shard, tenant_id) or self._state.paused(shard, tenant_id, queue_id)
-        return [
-            read_info(reply[i + 1].decode(), reply[i].decode(), reply[i + 2], self._codec, paused=paused)
-            for i in range(0, len(reply), 3)
-        ]
+        return [read_info(key, state, record, self._codec, paused=paused) for state, key, record in rows]
 
     def pause(self, tenant_id: str, queue_id: str = "default") -> None:
         """Nothing of a queue starts from now on, until `resume`; as `q.tenants.pause`, for one queue."""

@@ -391,6 +391,12 @@ def test_hostile_names_are_only_names(make_queue, name):
     assert (letter.tenant_id, letter.queue_id, letter.message_id) == (name, name, name)
     assert q.dead_letters.redrive(name, name, name)
     assert q.queues.length(name, name) == 1
+    assert [m.message_id for m in q.messages.list(name, name)] == [name]
+    assert [(i.tenant_id, i.queue_id) for i in q.queues.list(name)] == [(name, name)]
+    assert q.tenants.list().items == [name]
+    q.queues.pause(name, name)
+    assert q.receive(name) == []
+    q.queues.resume(name, name)
     q.receive(name)[0].complete()
     assert q.audit() == []
 

@@ -34,7 +34,7 @@ class Processes:
                     limit=(lambda _: int(redis_client.get(options["live"]))) if "live" in options else None,
                 )
             ],
-            **{k: v for k, v in options.items() if k not in {"threads", "prefetch", "grace", "limit", "live"}},
+            **{k: v for k, v in options.items() if k not in {"threads", "prefetch", "grace", "limit", "live", "times"}},
         )
 
     def start(self, n=1):
