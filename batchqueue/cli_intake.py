@@ -151,8 +151,9 @@ class Intake:
 def add(batch: Batch, *, as_json: bool, file: IO[bytes], start: int, stop_on_bad: bool, seal: bool | None) -> None:
     """Stream a file into a batch.
 
-    FILE is NDJSON, an item a line; - or nothing is standard input. Blank lines are skipped and take no index. A line that is not JSON, or that is refused, keeps its index and is
-    told on stderr. After a crash run the same command again: it goes on from the first missing item.
+    FILE is NDJSON, an item a line; - or nothing is standard input. Blank lines are skipped and take no index. A line
+    that is not JSON, or that is refused, keeps its index and is told on stderr. After a crash run the same command
+    again: it goes on from the first missing item.
     """
     wrong = ""
     with meter(f"adding to {batch.batch_id}", total=_size(file), err=True) as shown:

@@ -18,7 +18,8 @@ from batchqueue.cli_command import printable
 def worker(target: str) -> None:
     """Work off batches.
 
-    Runs the BatchQueue NAME of MODULE, or the one that calling NAME gives, until SIGTERM or SIGINT; then drains. The current directory is searched first. Where the server is, is MODULE's business. A second signal hurries.
+    Runs the BatchQueue NAME of MODULE, or the one that calling NAME gives, until SIGTERM or SIGINT; then drains, and
+    a second signal hurries. The current directory is searched first. Where the server is, is MODULE's business.
     """
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # MODULE may do it otherwise
     b = load(target)
