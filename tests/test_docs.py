@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import re
 import signal
 import subprocess
@@ -11,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+import fairqueue
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -69,6 +73,37 @@ def test_commands_are_targets():
         for line in re.findall(r"^make .*$|`make [^`]*`", page.read_text("utf-8"), re.MULTILINE):
             named |= set(line.partition("#")[0].strip("` ").split()[1:])
     assert {"demo", "demo-batch", "test"} <= named <= targets
+
+
+def test_the_demo_runs(tmp_path):
+    """What `make demo` runs, on a part of its input: both runs, the table, every message once."""
+    lines = (ROOT / "examples" / "flights.ndjson").read_text("utf-8").splitlines()[:80]
+    (tmp_path / "some.ndjson").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, str(ROOT / "scripts" / "noisy_neighbour.py"), "--flights", str(tmp_path / "some.ndjson")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "handled exactly once in both runs" in " ".join(done.stdout.split())
+
+
+def test_the_path_of_a_message_names_what_is_there():
+    """Every step's classes, methods and scripts exist."""
+    modules = [
+        importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(fairqueue.__path__, "fairqueue.")
+        if found.name != "fairqueue.pytest_plugin"
+    ]
+    classes = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, type)}
+    table = re.findall(
+        r"^\| (?!step|---)(.*) \|$", (ROOT / "docs" / "path-of-a-message.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert len(table) > 8
+    for row in table:
+        _, python, scripts, _ = row.split(" | ")
+        for owner, methods in re.findall(r"`(\w+)\.([\w/]+)`", python):
+            for method in methods.split("/"):
+                assert hasattr(classes[owner], method), f"{owner}.{method}"
+        for script in re.findall(r"`(\w+)`", scripts):
+            assert (ROOT / "fairqueue" / "lua" / f"{script}.lua").is_file(), script
 
 
 def test_links_lead_somewhere():
