@@ -40,7 +40,7 @@ test-server: setup ## the tests that also run on other servers
 	$(PY) -m pytest -m "server and not faults"
 
 test-faults: setup ## slow runs under real faults
-	$(PY) -m pytest -m faults; status=$$?; test $$status -eq 5 || exit $$status
+	$(PY) -m pytest -m faults
 
 bench: setup ## messages a second, and what each costs
 	$(PY) scripts/bench.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairqueue.delivery import Delivery
 from fairqueue.errors import (
+    AccessDenied,
     Bury,
     ConfigurationError,
     FairQueueError,
@@ -18,7 +19,9 @@ from fairqueue.errors import (
     Retry,
     SchemaMismatch,
     ServerFull,
+    StoreError,
     Unavailable,
+    UnsupportedServer,
 )
 from fairqueue.fair_queue import FairQueue
 from fairqueue.message import DeadLetter, MessageInfo, NewMessage, Receipt
@@ -28,6 +31,7 @@ from fairqueue.scheduler import Fair
 from fairqueue.worker import Worker
 
 __all__ = [
+    "AccessDenied",
     "Bury",
     "ConcurrencyGroup",
     "ConfigurationError",
@@ -57,7 +61,9 @@ __all__ = [
     "Retry",
     "SchemaMismatch",
     "ServerFull",
+    "StoreError",
     "Unavailable",
+    "UnsupportedServer",
     "Worker",
 ]
 

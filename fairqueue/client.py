@@ -23,8 +23,8 @@ def connect(url: str, **settings: Any) -> redis.Redis:
     """
     options: dict[str, Any] = {
         "retry": Retry(NoBackoff(), 0),
-        "socket_timeout": 5.0,
-        "socket_connect_timeout": 2.0,
+        "socket_timeout": 2.5,  # a reply takes milliseconds; half-open connections are given up within 3 s
+        "socket_connect_timeout": 1.5,
         "protocol": 2,
         **settings,
     }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
 
 from fairqueue.delivery import Delivery
-from fairqueue.errors import PayloadError
+from fairqueue.errors import FairQueueError, PayloadError
 from fairqueue.ids import check_id
 from fairqueue.keys import message_key
 from fairqueue.message import Lease, read_lease
@@ -60,8 +61,9 @@ class Consumer:
                 woken.wait(min(left, LOOK, LOOK if next_due is None else next_due + 0.001))
         finally:
             wakeups.unregister(woken.set)
-            for shard in self.shards:
-                self.crew.inflight.stop_waiting(shard, worker_queue, wakeups.channel)
+            with suppress(FairQueueError):  # it expires by itself; what was found must not be lost for it
+                for shard in self.shards:
+                    self.crew.inflight.stop_waiting(shard, worker_queue, wakeups.channel)
 
     def _take(self, worker_queue: str, n: int, channel: str) -> tuple[list[Delivery], float | None]:
         found: list[Delivery] = []
@@ -69,10 +71,15 @@ class Consumer:
         order = self.order(worker_queue)
         for shard in order.order(self.shards):
             more = True
-            while more and len(found) < n:  # a call takes a bounded number, or only parks what is blocked
-                step = self._step(shard, worker_queue, n - len(found), channel)
-                found += self.deliveries(step.leases, shard)
-                more = step.more and len(step.leases) in {0, MOST}
+            try:
+                while more and len(found) < n:  # a call takes a bounded number, or only parks what is blocked
+                    step = self._step(shard, worker_queue, n - len(found), channel)
+                    found += self.deliveries(step.leases, shard)
+                    more = step.more and len(step.leases) in {0, MOST}
+            except FairQueueError:
+                if found:  # by an earlier call: they are leased, and go to the caller
+                    return found, 0.0
+                raise
             if step.next_due is not None:
                 next_due = step.next_due if next_due is None else min(next_due, step.next_due)
             if len(found) >= n:
@@ -109,7 +116,8 @@ class Consumer:
             try:
                 found.append(self.crew.delivery(lease, shard))
             except PayloadError as error:
-                self.crew.settler.settle(shard, self.crew.unreadable(lease, error))
+                with suppress(FairQueueError):  # else its lease runs out, and it comes again
+                    self.crew.settler.settle(shard, self.crew.unreadable(lease, error))
         return found
 
     def delivery(self, tenant_id: str, queue_id: str, message_id: str, token: str) -> Delivery:

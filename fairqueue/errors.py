@@ -93,12 +93,34 @@ class ServerFull(Unavailable):
     """The server's memory is full. Nothing was accepted: drain or purge, or raise maxmemory."""
 
 
+class AccessDenied(Unavailable):
+    """The server denies this user a right that fairqueue needs. Nothing was accepted."""
+
+    #: The commands, keys or channels that are denied, as far as they are known.
+    rights: tuple[str, ...] = ()
+
+
 class OutcomeUnknown(FairQueueError):
     """The request was sent and its reply was lost: it may have been done. Repeating it with the same id is safe."""
 
     message_id: str | None = None
     #: Receipts of what is known to be in (bulk).
     receipts: tuple[Any, ...] = ()
+
+
+class StoreError(FairQueueError):
+    """What the server holds is not what it should be, or a script failed. The text names the key or the script."""
+
+    #: First word of the server's reply, such as WRONGTYPE.
+    code: str = ""
+    #: The script that failed; None: a single command.
+    script: str | None = None
+    #: Keys that hold another type than they should (at most 10), or the key of the command.
+    keys: tuple[str, ...] = ()
+
+
+class UnsupportedServer(ConfigurationError):
+    """The server cannot carry a queue: it is too old, or may evict keys. Nothing was written."""
 
 
 class SchemaMismatch(FairQueueError):
@@ -155,6 +177,6 @@ def describe(error: object) -> tuple[str, str]:
         return "error", error.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+    except BaseException:  # noqa: BLE001 - a user's __str__ may raise anything
         text = "(its text cannot be read)"
     return type(error).__name__, text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
@@ -95,6 +97,16 @@ class LimitFailed(Event):
 
 
 @attrs.frozen(kw_only=True)
+class Overdue(Event):
+    """A handler runs longer than max_run_time: its lease is not renewed, its thread is left behind."""
+
+    tenant_id: str
+    queue_id: str
+    message_id: str
+    attempt: int
+
+
+@attrs.frozen(kw_only=True)
 class LoopFailed(Event):
     """A loop raised; it goes on after a pause."""
 
@@ -156,7 +168,14 @@ def _tell(hooks: Iterable[Hook], event: Event) -> None:
                 hook(attrs.evolve(event, raw=None))
             else:
                 hook(event)
-        except Exception as error:  # noqa: BLE001 - a hook never fails a message
-            structlog.get_logger("fairqueue").warning(
-                "fairqueue.hook_failed", hook=repr(hook)[:80], error=type(error).__name__
-            )
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+                raise  # from the keyboard, not from the hook
+            with suppress(Exception):  # nor does a logger that fails
+                structlog.get_logger("fairqueue").warning(
+                    "fairqueue.hook_failed", hook=_name(hook), error=type(error).__name__
+                )
+
+
+def _name(hook: Hook) -> str:
+    return str(getattr(hook, "__qualname__", type(hook).__qualname__))[:80]

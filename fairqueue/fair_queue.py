@@ -111,7 +111,13 @@ class FairQueue:
         self.pauses = Pauses(self._state)
         self.limits = LiveLimits(self.options, self._state, self.clock, self.events)
         self.resolver = Resolver(self.options, codec, self.names, self.limits)
-        self.opened = Opening(self.keys, scripts, self.options.shard_count, extension.owner)
+        self.opened = Opening(
+            self.keys,
+            scripts,
+            self.options.shard_count,
+            extension.owner,
+            allow_eviction=self.options.allow_eviction,
+        )
         self._producer = Producer(self.resolver, Intake(self.keys, scripts), self.opened, self.events)
         self.consumer = Consumer(
             self.crew, self.names, self.resolver, self._state, self.opened, self.shards, self.wakeups
@@ -281,8 +287,8 @@ class FairQueue:
             self.stop()
 
     def health(self) -> dict[str, bool]:
-        """Whether each loop that was started is alive."""
-        return {loop.name: loop.alive for loop in self._loops}
+        """Whether each loop that was started is alive and its last step worked."""
+        return {loop.name: loop.healthy for loop in self._loops}
 
     def stats(self) -> dict[str, int]:
         """Messages counted over all shards since the namespace was made, and where messages are now.
@@ -341,6 +347,7 @@ class FairQueue:
 def _after_fork_in_child() -> None:
     for queue in list(_LIVE):
         queue._after_fork()  # noqa: SLF001 - ours
+        queue.scripts.connection.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -17,36 +17,49 @@ if TYPE_CHECKING:
 
     from fairqueue.events import Events
 
-MAX_PAUSE = 2.0  # seconds between tries while something keeps failing
-LOG_EVERY = 1.0  # seconds between two lines of one loop about failures
+MAX_PAUSE = 1.0  # seconds between tries while something keeps failing
+LOG_EVERY = 1.0  # seconds between the first two lines about failures; doubled from line to line
+LOG_SELDOM = 30.0  # but never more
 
 
 class Failures:
-    """Backs off with jitter while calls fail, and says so at most once a second."""
+    """Backs off with jitter while calls fail, and says so at most once a second, less and less while it lasts."""
 
     def __init__(self, name: str, told: Events) -> None:
         """*name* is the loop's."""
         self._name = name
         self._events = told
+        self._lock = threading.Lock()
         self._pause = 0.0
-        self._logged = -LOG_EVERY
+        self._logged = -LOG_SELDOM
+        self._quiet = LOG_EVERY
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last call failed."""
+        return self._pause > 0
 
     def ok(self) -> None:
         """The call worked."""
-        self._pause = 0.0
+        if self._pause:
+            self._pause, self._quiet = 0.0, LOG_EVERY
 
     def note(self, error: BaseException) -> float:
-        """The call failed; seconds to wait before the next."""
-        self._pause = min(MAX_PAUSE, self._pause * 2 or 0.05)
-        now = time.monotonic()
-        if now - self._logged >= LOG_EVERY:
-            self._logged = now
-            text = f"{type(error).__name__}: {error}"[:300]
-            with suppress(Exception):  # a log that cannot be written must not end a loop
+        """The call failed; seconds to wait before the next. Raises nothing."""
+        with self._lock:
+            self._pause = pause = min(MAX_PAUSE, self._pause * 2 or 0.05)
+            now = time.monotonic()
+            due = now - self._logged >= self._quiet
+            if due:
+                self._logged = now
+                self._quiet = min(self._quiet * 2, LOG_SELDOM)
+        if due:
+            with suppress(Exception):  # neither an error without a text nor a logger that fails ends a loop
+                text = f"{type(error).__name__}: {error}"[:300]
                 structlog.get_logger("fairqueue").warning("fairqueue.loop_failed", loop=self._name, error=text)
-            if self._events:
-                self._events.emit(LoopFailed(loop=self._name, error=text))
-        return self._pause * random.uniform(0.5, 1)  # noqa: S311 - spreads load
+                if self._events:
+                    self._events.emit(LoopFailed(loop=self._name, error=text))
+        return pause * random.uniform(0.5, 1)  # noqa: S311 - spreads load
 
 
 class Loop:
@@ -81,13 +94,22 @@ class Loop:
         """Whether its thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
+    @property
+    def healthy(self) -> bool:
+        """Whether its thread runs and its last step worked."""
+        return self.alive and not self._failures.failing
+
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                moved = self._step()
-                self._failures.ok()
-                wait = 0.0 if moved else self._idle()
-            except Exception as error:  # noqa: BLE001 - a loop survives, loudly
-                wait = self._failures.note(error)
+                self._rounds()
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the loop lives
+                self._stop.wait(self._failures.note(error))
+
+    def _rounds(self) -> None:
+        while not self._stop.is_set():
+            moved = self._step()
+            self._failures.ok()
+            wait = 0.0 if moved else self._idle()
             if wait > 0:
                 self._stop.wait(wait)

@@ -147,7 +147,7 @@ class FairQueueOptions:
     )
     #: Leases after which a message is dead, whatever the policy says. None: off.
     max_deliveries: int | None = attrs.field(default=20, validator=or_none(within(whole, 1, MAX_ATTEMPTS)))
-    #: Time after which a handler's lease is not renewed any more. None: off.
+    #: Time after which a handler's lease is not renewed any more and its thread is left behind. None: off.
     max_run_time: float | None = attrs.field(
         default=None, converter=as_seconds_or_none, validator=or_none(within(seconds, 0.1, 365 * DAY))
     )
@@ -177,6 +177,8 @@ class FairQueueOptions:
     rate_limiter: RateLimiter | None = attrs.field(
         default=None, validator=or_none(_is(RateLimiter, "an object with acquire(n)"))
     )
+    #: Use a server whose maxmemory-policy is not noeviction, although it may throw messages away.
+    allow_eviction: bool = attrs.field(default=False, validator=yes_or_no)
     #: Rest for queues whose messages keep failing. None: off.
     cooloff: Cooloff | None = attrs.field(default=None, validator=or_none(_is(Cooloff, "a Cooloff")))
 

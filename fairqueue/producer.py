@@ -72,14 +72,15 @@ class Producer:
     def _write(
         self, tenant_id: str, queue_id: str, call_id: bytes, entries: list[tuple[str, Entry]], done: list[Receipt]
     ) -> list[Receipt]:
-        shard = self.opened(self.resolver.shard(tenant_id))
+        shard = self.resolver.shard(tenant_id)
         ids = tuple(message_id for message_id, _ in entries)
         try:
-            created = self.intake.add(shard, call_id, [entry for _, entry in entries])
+            created = self.intake.add(self.opened(shard), call_id, [entry for _, entry in entries])
         except (OutcomeUnknown, Unavailable) as error:
             more = f" and {len(ids) - 1} more" if ids[1:] else ""
             text = f"{error} (message {ids[0]!r}{more}, queue {queue_id!r}, tenant {tenant_id!r})"
-            raise type(error)(text, message_id=ids[0], message_ids=ids, receipts=tuple(done)) from error
+            known = {**vars(error), "message_id": ids[0], "message_ids": ids, "receipts": tuple(done)}
+            raise type(error)(text, **known) from error
         if self.events and any(created):
             self.events.emit(Enqueued(tenant_id=tenant_id, queue_id=queue_id, count=sum(created)))
         return [

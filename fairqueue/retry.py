@@ -189,7 +189,7 @@ def decide(
         if answer is not None:
             return Again(seconds("next_delay", answer))
         early = attempt < getattr(policy, "max_attempts", attempt)
-    except Exception as trouble:  # noqa: BLE001 - a user's policy may raise anything
+    except BaseException as trouble:  # noqa: BLE001 - a user's policy may raise anything
         return Again(FALLBACK_DELAY, _text(trouble))
     return Dead(NOT_RETRYABLE if early else EXHAUSTED)
 
@@ -215,8 +215,8 @@ def on_expiry(policy: RetryPolicy | None, *, attempt: int, deliveries: int, max_
     return Dead(f"{WORKER_LOST}: {verdict.reason}") if isinstance(verdict, Dead) else Again(0.0, verdict.trouble)
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"[:500]
-    except Exception:  # noqa: BLE001 - its text raises too
+    except BaseException:  # noqa: BLE001 - its text raises too
         return type(error).__name__

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 from hashlib import sha1
 from importlib import resources
@@ -16,6 +17,7 @@ import attrs
 
 from fairqueue import failpoints
 from fairqueue.connection import Argument, NoScript
+from fairqueue.errors import FairQueueError, OutcomeUnknown, StoreError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"^-- (args|rest|gives|frees|grows|uses)\s+(.*)$", re.MULTILINE)
 #: What stands for the pieces that scripts name by their part.
 PIECES = (("policy", "policy_fair"),)
+_COMMAND = re.compile(r"(?:redis[._]call\(|home\(|leave\(|send\(|command = \{)'([a-zA-Z_]{3,})'")
 # A first write that frees (here: nothing) lifts the server's memory check for the rest of a script.
 _RUN_WHEN_FULL = "redis.call('DEL', KEYS[1] .. ':nothing')\n"
 
@@ -68,6 +71,14 @@ def load(name: str, swap: tuple[tuple[str, str], ...] = ()) -> Script:
     return Script(name, args, text, digest, args.index("again") if "again" in args else None)
 
 
+@cache
+def commands(packages: tuple[str, ...]) -> frozenset[str]:
+    """Every command that the scripts of some packages may run, in capitals."""
+    files = [path for package in packages for path in (resources.files(package) / "lua").iterdir()]
+    texts = [path.read_text(encoding="utf-8") for path in files if path.name.endswith(".lua")]
+    return frozenset(word.upper() for text in texts for word in _COMMAND.findall(text))
+
+
 @attrs.frozen
 class Scripts:
     """Calls scripts by name and keyword on one connection."""
@@ -77,6 +88,11 @@ class Scripts:
     options: bytes
     swap: tuple[tuple[str, str], ...] = PIECES
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages whose scripts may run here."""
+        return tuple(sorted({"fairqueue", *(piece.rpartition("/")[0] or "fairqueue" for _, piece in self.swap)}))
+
     def call(
         self, name: str, root: str, rest: Sequence[Argument] = (), *, repeatable: bool = True, **args: Argument
     ) -> Any:
@@ -85,6 +101,7 @@ class Scripts:
         Raises:
             TypeError: an argument is missing or unknown.
             Unavailable, OutcomeUnknown: see `Connection.call`.
+            StoreError: the script failed; its text names the script and, where they can be told, the keys.
         """
         script = load(name, self.swap)
         now = self.now_ms()
@@ -101,7 +118,7 @@ class Scripts:
             raise TypeError(msg)
         command: list[Argument] = ["EVALSHA", script.sha, 1, root, *values, *rest]
 
-        def build(again: bool) -> Sequence[Argument]:  # noqa: FBT001 - callback of Connection.call
+        def build(again: bool) -> list[Argument]:  # noqa: FBT001 - callback of Connection.call
             if again and script.again is not None:
                 command[4 + script.again] = "1"
             return command
@@ -109,10 +126,41 @@ class Scripts:
         if failpoints.reached is not None:
             failpoints.reached(f"{name.rpartition('/')[2]}:before")
         try:
-            reply = self.connection.call(root, build, repeatable=repeatable)
-        except NoScript:
-            self.connection.call(root, lambda _: ("SCRIPT", "LOAD", script.text), repeatable=True)
-            reply = self.connection.call(root, build, repeatable=repeatable)
+            reply = self._loaded(script, root, build, repeatable=repeatable)
+        except StoreError as error:
+            raise self._named(script, root, error) from None
         if failpoints.reached is not None:
             failpoints.reached(f"{name.rpartition('/')[2]}:after")
         return reply
+
+    def _loaded(self, script: Script, root: str, build: Callable[[bool], list[Argument]], *, repeatable: bool) -> Any:
+        with suppress(NoScript):
+            return self.connection.call(root, build, repeatable=repeatable)
+        try:
+            self.connection.call(root, lambda _: ("SCRIPT", "LOAD", script.text), repeatable=True)
+        except OutcomeUnknown as error:  # of the loading, not of the call
+            raise Unavailable(f"script {script.name!r} could not be loaded, nothing was done: {error}") from error
+        with suppress(NoScript):
+            return self.connection.call(root, build, repeatable=repeatable)
+        # forgotten again already: sent whole
+
+        def whole(again: bool) -> Sequence[Argument]:  # noqa: FBT001 - callback of Connection.call
+            return ["EVAL", script.text, *build(again)[2:]]
+
+        return self.connection.call(root, whole, repeatable=repeatable)
+
+    def _named(self, script: Script, root: str, error: StoreError) -> StoreError:
+        """The error with the script's name and the keys that are not what they should be."""
+        text, keys = f"script {script.name!r} on {root!r} failed: {error}", (root,)
+        if error.code == "WRONGTYPE" and script.name != "wrong_types":
+            try:
+                reply = [part.decode() for part in self.call("wrong_types", root, limit=500)]
+            except FairQueueError:
+                reply = []
+            if reply:
+                keys = tuple(reply[::3])
+                found = ", ".join(
+                    f"{reply[i]!r} is a {reply[i + 1]}, not a {reply[i + 2]}" for i in range(0, len(reply), 3)
+                )
+                text = f"script {script.name!r} failed: WRONGTYPE: {found}: another program wrote there"
+        return StoreError(text, code=error.code, script=script.name, keys=keys)

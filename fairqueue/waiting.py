@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -10,6 +12,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
 
+from fairqueue.errors import Unavailable
 from fairqueue.loops import Failures
 
 if TYPE_CHECKING:
@@ -17,11 +20,15 @@ if TYPE_CHECKING:
 
     from fairqueue.events import Events
 
+PING = 1.0  # seconds between two signs of life on the subscription; it is opened anew when one is missed
+CONNECT = 1.5  # seconds for its connection, where the caller's client would try for ever
 LOOK = 5.0  # seconds: a lost wake-up costs at most this
 
 
 class Wakeups:
     """Calls everyone who registered when this process's channel is published to, or may have been."""
+
+    name = "fairqueue.wakeups"
 
     def __init__(self, client: redis.Redis | RedisCluster, channel: str, told: Events) -> None:
         """Open nothing."""
@@ -32,20 +39,25 @@ class Wakeups:
         self._stop = threading.Event()
         self._subscribed = threading.Event()
         self._thread: threading.Thread | None = None
-        self._failures = Failures("fairqueue.wakeups", told)
+        self._failures = Failures(self.name, told)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it is subscribed, as far as it knows."""
+        return self._thread is not None and self._thread.is_alive() and not self._failures.failing
 
     def register(self, wake: Callable[[], None]) -> None:
         """Have *wake* called from now on; starts the subscription with the first."""
         with self._lock:
             self._callbacks.append(wake)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="fairqueue.wakeups", daemon=True)
+                self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
                 self._thread.start()
         self._subscribed.wait(2)
 
     def unregister(self, wake: Callable[[], None]) -> None:
         """Not any more."""
-        with self._lock:
+        with self._lock, suppress(ValueError):
             self._callbacks.remove(wake)
 
     def close(self) -> None:
@@ -58,7 +70,7 @@ class Wakeups:
         while not self._stop.is_set():
             try:
                 self._listen()
-            except Exception as error:  # noqa: BLE001 - a loop survives, loudly
+            except BaseException as error:  # noqa: BLE001 - a loop survives, loudly
                 self._subscribed.clear()
                 self._stop.wait(self._failures.note(error))
 
@@ -66,15 +78,24 @@ class Wakeups:
         subscription = self._open()
         try:
             subscription.subscribe(self.channel)
+            asked, heard = time.monotonic(), True
             while not self._stop.is_set():
-                message = subscription.get_message(timeout=0.5)
-                if message is not None:
-                    self._failures.ok()
-                    self._subscribed.set()
-                    with self._lock:
-                        callbacks = list(self._callbacks)
-                    for wake in callbacks:
-                        wake()
+                message = subscription.get_message(timeout=PING / 2)
+                now = time.monotonic()
+                heard = heard or message is not None
+                if now - asked >= PING:
+                    if not heard:
+                        raise Unavailable("the subscription gave no sign of life")
+                    subscription.ping()
+                    asked, heard = now, False
+                if message is None or message["type"] not in {"subscribe", "message"}:
+                    continue
+                self._failures.ok()
+                self._subscribed.set()
+                with self._lock:
+                    callbacks = list(self._callbacks)
+                for wake in callbacks:
+                    wake()
         finally:
             subscription.close()
 
@@ -85,6 +106,8 @@ class Wakeups:
         pool = self._client.connection_pool
         if type(pool) not in {redis.ConnectionPool, redis.BlockingConnectionPool}:
             return self._client.pubsub()  # type: ignore[no-untyped-call]  # redis-py's
-        settings = {**pool.connection_kwargs, "retry": Retry(NoBackoff(), 0)}
+        settings = {**pool.connection_kwargs, "retry": Retry(NoBackoff(), 0), "decode_responses": False}
+        if "path" not in settings and settings.get("socket_connect_timeout") is None:
+            settings["socket_connect_timeout"] = CONNECT
         own = redis.ConnectionPool(connection_class=pool.connection_class, max_connections=1, **settings)
         return redis.Redis(connection_pool=own).pubsub()  # type: ignore[no-untyped-call]  # redis-py's

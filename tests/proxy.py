@@ -22,7 +22,9 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self.url = f"redis://127.0.0.1:{self.port}"
         self._cut: tuple[str, bytes] | None = None
-        self._hold = threading.Event()
+        self._frozen = False
+        self._freezes = 0
+        self._swaps: list[tuple[bytes, bytes]] = []
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -38,6 +40,21 @@ class Proxy:
         """Forward the next request, drop its reply and close the connection."""
         with self._lock:
             self._cut = ("reply", match)
+
+    def swap(self, old: bytes, new: bytes) -> None:
+        """In replies put *new* in the place of *old*, which is as long."""
+        assert len(old) == len(new)
+        self._swaps.append((old, new))
+
+    def freeze(self) -> None:
+        """Forward nothing any more on any connection, new ones included, and close none."""
+        self._frozen = True
+        self._freezes += 1
+
+    def thaw(self) -> None:
+        """Serve new connections; those of before stay open and dead (half-open)."""
+        self._frozen = False
+        self._freezes = 0
 
     def refuse(self) -> None:
         """Close everything and take no more connections."""
@@ -100,7 +117,7 @@ class Proxy:
             thread.start()
 
     def _serve(self, client: socket.socket, upstream: socket.socket) -> None:
-        lose_reply = False
+        lose_reply, born = False, self._freezes
         with selectors.DefaultSelector() as ready:
             ready.register(client, selectors.EVENT_READ, upstream)
             ready.register(upstream, selectors.EVENT_READ, client)
@@ -108,6 +125,8 @@ class Proxy:
                 while True:
                     for key, _ in ready.select(0.5):
                         data = key.fileobj.recv(1 << 20)
+                        if data and (self._frozen or self._freezes > born):
+                            continue
                         if not data or (key.fileobj is upstream and lose_reply):
                             return
                         if key.fileobj is client:
@@ -117,6 +136,9 @@ class Proxy:
                             if cut and cut[0] == "request":
                                 return
                             lose_reply = lose_reply or bool(cut)
+                        else:
+                            for old, new in self._swaps:
+                                data = data.replace(old, new)
                         key.data.sendall(data)
                     if self._stop.is_set():
                         return

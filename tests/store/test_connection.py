@@ -261,3 +261,28 @@ def test_passwords_are_not_shown():
     with pytest.raises(ConfigurationError) as caught:
         connect("http://user:secret@host/0")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_child_is_not_stuck_on_a_lock_of_its_parent(server_url, namespace):
+    """A thread of the parent was inside the pool at the moment of the fork: the child's calls work all the same."""
+    client = redis.Redis.from_url(server_url)
+    q = FairQueue(client, FairQueueOptions(namespace=namespace))
+    held, over = threading.Event(), threading.Event()
+
+    def hold():
+        with client.connection_pool._lock:
+            held.set()
+            over.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    pid = os.fork()
+    if pid == 0:
+        threading.Timer(10, os._exit, (3,)).start()
+        os._exit(0 if q.enqueue(1, tenant_id="t").created else 2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    over.set()
+    holder.join()
+    client.close()

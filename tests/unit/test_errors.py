@@ -10,6 +10,7 @@ import pytest
 
 from fairqueue import errors
 from fairqueue.errors import (
+    AccessDenied,
     Bury,
     ConfigurationError,
     FairQueueError,
@@ -24,7 +25,9 @@ from fairqueue.errors import (
     Retry,
     SchemaMismatch,
     ServerFull,
+    StoreError,
     Unavailable,
+    UnsupportedServer,
     shown,
 )
 
@@ -44,6 +47,9 @@ ALL = [value for value in vars(errors).values() if isinstance(value, type) and i
         (LeaseExpired, (FairQueueError,)),
         (Unavailable, (FairQueueError,)),
         (ServerFull, (Unavailable,)),
+        (AccessDenied, (Unavailable,)),
+        (StoreError, (FairQueueError,)),
+        (UnsupportedServer, (ConfigurationError, ValueError)),
         (OutcomeUnknown, (FairQueueError,)),
         (SchemaMismatch, (FairQueueError,)),
     ],

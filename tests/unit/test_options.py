@@ -53,6 +53,7 @@ def test_defaults() -> None:
         "dedupe_window": 0,
         "limit_ttl": 5,
         "rate_limiter": None,
+        "allow_eviction": False,
         "cooloff": None,
     }
 
