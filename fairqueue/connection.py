@@ -6,7 +6,6 @@ on a connection of the client's pool; it is sent again only when the caller says
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 import time
@@ -17,6 +16,7 @@ from redis import exceptions as redis_errors
 from redis.cluster import RedisCluster
 
 from fairqueue.errors import AccessDenied, OutcomeUnknown, ServerFull, StoreError, Unavailable
+from fairqueue.jitter import JITTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +106,7 @@ class Connection:
                 again = True
             except redis_errors.ResponseError as error:
                 self._refused(route, arguments, error)
-            self._sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load
+            self._sleep(wait * JITTER.uniform(0.5, 1.5))
             wait = min(wait * 2, 0.5)
 
     def _once(self, route: str, arguments: Sequence[Argument]) -> Any:
@@ -144,7 +144,7 @@ class Connection:
             except (redis_errors.RedisError, redis_errors.ChildDeadlockedError, OSError) as error:
                 if "Too many connections" not in str(error) or time.monotonic() > deadline:
                     raise _NotSent from error
-                self._sleep(0.001 * random.uniform(0.5, 2))  # noqa: S311 - spreads load
+                self._sleep(0.001 * JITTER.uniform(0.5, 2))
 
     def _pool(self, route: str) -> Any:
         if isinstance(self.client, RedisCluster):

@@ -359,7 +359,6 @@ def _refuse_unbuilt(options: FairQueueOptions) -> None:
         name
         for name, used in (
             (f"scheduler={options.scheduler!r}", not isinstance(options.scheduler, Fair)),
-            ("rate_limiter", options.rate_limiter is not None),
             ("cooloff", options.cooloff is not None),
         )
         if used

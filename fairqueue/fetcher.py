@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from contextlib import suppress
@@ -13,6 +12,7 @@ import attrs
 
 from fairqueue.errors import StoreError, Unavailable
 from fairqueue.hands import Done, plain
+from fairqueue.jitter import JITTER
 from fairqueue.loops import MAX_PAUSE, Failures
 from fairqueue.store.inflight import MOST
 from fairqueue.waiting import LOOK
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairqueue.fair_queue import FairQueue
+    from fairqueue.gate import Gate
     from fairqueue.hands import Hands
     from fairqueue.message import Lease
 
@@ -43,7 +44,7 @@ class _Asking:
     def rest(self) -> None:
         """The call failed: not again for a while, longer each time."""
         self.pause = min(MAX_PAUSE, self.pause * 2 or 0.05)
-        self.rest_until = time.monotonic() + self.pause * random.uniform(0.5, 1)  # noqa: S311 - spreads load
+        self.rest_until = time.monotonic() + self.pause * JITTER.uniform(0.5, 1)
 
 
 class Fetcher:
@@ -51,8 +52,9 @@ class Fetcher:
 
     name = "fairqueue.fetcher"
 
-    def __init__(self, q: FairQueue, hands: Hands, worker_queues: Sequence[str]) -> None:
+    def __init__(self, q: FairQueue, hands: Hands, gate: Gate, worker_queues: Sequence[str]) -> None:
         """Start nothing."""
+        self._gate = gate
         self.ended = threading.Event()  # everything is settled, or given up
         self.deadline = float("inf")  # monotonic; then handlers are not waited for any more
         self._q = q
@@ -134,9 +136,10 @@ class Fetcher:
 
     def _wait(self) -> float:
         now = time.monotonic()
-        free = self._hands.room() > 0 and not self._draining
+        closed = self._gate.wait
+        free = self._hands.room() > 0 and not self._draining and not closed
         shards = {item.delivery.shard for item in self._finished.values()}
-        wait = _SLICE if self._draining else 1.0
+        wait = _SLICE if self._draining else min(closed or 1.0, 1.0)
         for asking in self._asking:
             if asking.shard in shards or asking.again or (free and asking.more):
                 wait = min(wait, asking.rest_until - now)
@@ -152,7 +155,7 @@ class Fetcher:
             if asking.rest_until > now and not late:
                 continue
             here = [item for item in self._finished.values() if item.delivery.shard == asking.shard][:MOST]
-            free = 0 if self._draining else self._hands.room(here)
+            free = 0 if self._draining or self._gate.wait else self._hands.room(here)
             want = free if here or asking.more or asking.look_at <= now else 0
             want = max(want, 1) if asking.again else max(want, 0)  # a lost reply may hold leases: asked for again
             if not here and want == 0:
@@ -170,7 +173,10 @@ class Fetcher:
             for item in here:
                 self._finished.pop(item.delivery.token, None)
                 self._hands.forget(item.delivery)
-            for delivery in self._q.consumer.deliveries(leases, asking.shard):
+            taken = self._q.consumer.deliveries(leases, asking.shard)
+            admitted = self._gate.admit(taken)
+            asking.more = asking.more or len(admitted) < len(taken)  # what went back is asked for when the gate opens
+            for delivery in admitted:
                 self._hands.give(delivery)
         self._names.append(self._names.pop(0))  # turn about between worker queues
         if not any(asking.pause for asking in self._asking):
@@ -212,10 +218,10 @@ class Fetcher:
                 asking.again = True  # it may have been done
             raise
         asking.again = False
-        asking.more = step.more
-        if want:
+        if want:  # else it was not asked
+            asking.more = step.more
             order.note(asking.shard, step.clock, busy=step.more)
-        asking.look_at = time.monotonic() + (LOOK if step.next_due is None else min(LOOK, step.next_due + 0.001))
+            asking.look_at = time.monotonic() + (LOOK if step.next_due is None else min(LOOK, step.next_due + 0.001))
         confirm(self._q, [item for item in items if item.settlement is not None], step.settled)
         return step.leases
 

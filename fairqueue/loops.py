@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from fairqueue.events import LoopFailed
+from fairqueue.jitter import JITTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ class Failures:
                 structlog.get_logger("fairqueue").warning("fairqueue.loop_failed", loop=self._name, error=text)
                 if self._events:
                     self._events.emit(LoopFailed(loop=self._name, error=text))
-        return pause * random.uniform(0.5, 1)  # noqa: S311 - spreads load
+        return pause * JITTER.uniform(0.5, 1)
 
 
 class Loop:

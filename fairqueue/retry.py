@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
@@ -19,6 +18,7 @@ from fairqueue.durations import (
     yes_or_no,
 )
 from fairqueue.errors import ConfigurationError, LeaseExpired
+from fairqueue.jitter import JITTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ class ExponentialBackoff:
         except OverflowError:
             delay = self.max_delay if self.min_delay else 0.0
         if self.jitter:
-            delay *= random.uniform(1, 2)  # noqa: S311 - spreads load, hides nothing
+            delay *= JITTER.uniform(1, 2)
         return float(min(delay, self.max_delay))
 
 

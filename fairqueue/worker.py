@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fairqueue.durations import seconds, whole
 from fairqueue.errors import ConfigurationError
 from fairqueue.fetcher import Fetcher, confirm
+from fairqueue.gate import Gate
 from fairqueue.hands import Hands
 from fairqueue.heartbeat import Heartbeat
 from fairqueue.ids import check_id
@@ -78,7 +79,8 @@ class Worker:
         self._signalled: SimpleQueue[None] = SimpleQueue()
         self._running = False
         self._hands = Hands(self._handler, self._threads, self._prefetch, self._q.events, self._paused)
-        self._fetcher = Fetcher(self._q, self._hands, self._names)
+        self._gate = Gate(self._q.options.rate_limiter, self._q.leases)
+        self._fetcher = Fetcher(self._q, self._hands, self._gate, self._names)
         heartbeat = Heartbeat(self._q, self._hands, self._fetcher)
         self._heartbeat = Loop(heartbeat.name, heartbeat.run_once, heartbeat.idle, self._q.events)
 
@@ -171,9 +173,10 @@ class Worker:
         """
         handled = 0
         for name in self._names:
-            if handled >= self._threads:
+            if handled >= self._threads or self._gate.wait:
                 break
-            done = [self._hands.handle(d) for d in self._q.receive(name, max_messages=self._threads - handled)]
+            taken = self._gate.admit(self._q.receive(name, max_messages=self._threads - handled))
+            done = [self._hands.handle(delivery) for delivery in taken]
             handled += len(done)
             for shard in {item.delivery.shard for item in done}:
                 items = [item for item in done if item.delivery.shard == shard and item.settlement is not None]
