@@ -274,9 +274,9 @@ class BatchQueue:
         self.close()
 
     def health(self) -> dict[str, bool]:
-        """Whether each thread is alive."""
+        """Whether each thread is alive and does its work (see `fairqueue.Worker.health`)."""
         threads = {} if self._worker is None else self._worker.health()
-        return threads if self._loop is None else {**threads, self._loop.name: self._loop.alive}
+        return threads if self._loop is None else {**threads, self._loop.name: self._loop.healthy}
 
     def run_once(self) -> int:
         """Process what is ready now in this thread; how many deliveries. For tests and scripts."""

@@ -85,6 +85,8 @@ class BatchQueueOptions:
     max_result_bytes: int = attrs.field(default=16_384, validator=within(whole, 1, 2**20))
     shard_count: int = 1
     shard_by: Callable[[str], str] | None = None
+    #: Use a server whose maxmemory-policy is not noeviction, although it may throw items away.
+    allow_eviction: bool = False
     dispatcher_threads: int = 1
     payload_type: Any = None
     validate_on_enqueue: bool = False
@@ -102,6 +104,7 @@ class BatchQueueOptions:
             namespace=self.namespace,
             shard_count=self.shard_count,
             shard_by=self.shard_by,
+            allow_eviction=self.allow_eviction,
             scheduler=self.scheduler,
             tenant_order=self.order,
             concurrency_groups=(

@@ -32,7 +32,7 @@ class Failures:
         self._lock = threading.Lock()
         self._pause = 0.0
         self._logged = -LOG_SELDOM
-        self._quiet = LOG_EVERY
+        self._quiet = self._next_quiet = LOG_EVERY
 
     @property
     def failing(self) -> bool:
@@ -42,7 +42,8 @@ class Failures:
     def ok(self) -> None:
         """The call worked."""
         if self._pause:
-            self._pause, self._quiet = 0.0, LOG_EVERY
+            self._pause = 0.0
+            self._quiet = self._next_quiet = LOG_EVERY
 
     def note(self, error: BaseException) -> float:
         """The call failed; seconds to wait before the next. Raises nothing."""
@@ -52,7 +53,8 @@ class Failures:
             due = now - self._logged >= self._quiet
             if due:
                 self._logged = now
-                self._quiet = min(self._quiet * 2, LOG_SELDOM)
+                self._quiet = self._next_quiet
+                self._next_quiet = min(self._quiet * 2, LOG_SELDOM)
         if due:
             with suppress(Exception):  # neither an error without a text nor a logger that fails ends a loop
                 text = f"{type(error).__name__}: {error}"[:300]

@@ -1,4 +1,4 @@
-"""The page of guarantees names tests that are there, and forgets nothing."""
+"""The pages of guarantees and of server conditions name tests that are there, and forget nothing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.conditions import CONDITIONS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
 ROWS = {
     cells[0]: cells[1:]
     for cells in (line.strip("| ").split(" | ") for line in re.findall(r"^\| [IF]\d.*$", PAGE, re.MULTILINE))
 }
-NAMED = sorted(set(re.findall(r"`(tests/[^`]+)`", PAGE)))
+CONDITIONS_PAGE = (ROOT / "docs" / "server-conditions.md").read_text("utf-8")
+NAMED = sorted(set(re.findall(r"`(tests/[^`]+::[^`]+)`", PAGE + CONDITIONS_PAGE)))
 
 
 @cache
@@ -30,6 +33,11 @@ def test_every_test_named_is_there(name):
     path, _, function = name.partition("::")
     assert (ROOT / path).is_file()
     assert function in functions(path)
+
+
+def test_every_condition_has_its_row():
+    """In the order in which they are run or any other, each once."""
+    assert sorted(re.findall(r"^\| `(\w+)`:", CONDITIONS_PAGE, re.MULTILINE)) == sorted(CONDITIONS)
 
 
 def test_every_promise_and_fault_has_its_row():

@@ -7,6 +7,7 @@ import threading
 import pytest
 import redis
 
+from batchqueue import BatchQueue
 from fairqueue import (
     AccessDenied,
     FairQueue,
@@ -116,6 +117,13 @@ def test_a_server_that_evicts_is_refused_unless_allowed(own_server):
         assert q.health() == {}
         bold = FairQueue.connect(own_server.url, allow_eviction=True)
         assert bold.enqueue(1, tenant_id="t").created
+        for allow in (False, True):
+            with BatchQueue.connect(own_server.url, allow_eviction=allow) as b:
+                if allow:
+                    b.initialize("b", tenant_id="t", item_count=1)
+                else:
+                    with pytest.raises(UnsupportedServer):
+                        b.initialize("b", tenant_id="t", item_count=1)
         admin.config_set("maxmemory-policy", "noeviction")
         assert q.enqueue(2, tenant_id="t").created
         q.close()

@@ -42,9 +42,9 @@ def test_workers_outlive_a_restart_of_the_server(tmp_path):
                 assert time.monotonic() < end
         handled.wait_for(51)
         settled(q, completed=51, in_flight=0)
-        while not all(worker.health().values()):  # a loop is well when its next call has worked
+        while not all(worker.health().values()):
             assert time.monotonic() < end
-            threading.Event().wait(0.02)
+            threading.Event().wait(0.01)
         worker.stop()
         assert "after" in {d.payload for d in handled.deliveries}
         failures = [e for e in hook.events if type(e).__name__ == "LoopFailed"]
