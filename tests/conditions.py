@@ -104,7 +104,7 @@ def loading(one):
     with tempfile.TemporaryDirectory(prefix="fq-", dir="/tmp") as folder:
         address = Path(folder) / "s.sock"
         command = [get_binary_path(), "--port", "0", "--unixsocket", address, "--dir", one.path, "--save", ""]
-        command += ["--appendonly", "yes", "--key-load-delay", "100"]
+        command += ["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "100"]
         slow = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL)
         try:
             one.proxy.forward_to(f"unix://{address}")
