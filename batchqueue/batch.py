@@ -9,7 +9,7 @@ import msgspec
 from batchqueue.errors import BatchClosed, BatchConflict
 from batchqueue.item import BatchFailure, ItemResult
 from batchqueue.ledger import CHUNK
-from batchqueue.stream import MAX_ITEMS, Stream, StreamResult, check_index, unknown
+from batchqueue.stream import MAX_ITEMS, Stream, StreamResult, check_index, fresh_call, unknown
 from fairqueue.durations import whole
 from fairqueue.errors import InvalidArgument, PayloadError
 from fairqueue.views.page import Page, page_size
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from batchqueue.record import BatchProgress, BatchRecord
     from fairqueue.errors import FairQueueError
     from fairqueue.payload import Codec
-    from fairqueue.resolver import Resolver
 
 
 class Batch:
@@ -35,7 +34,6 @@ class Batch:
         name: BatchName,
         record: BatchRecord,
         ledger: Ledger,
-        resolver: Resolver,
         codec: Codec,
         purge: Callable[[str, str], int],
         next_index: int | None,
@@ -47,9 +45,8 @@ class Batch:
         self._record = record
         self._ledger = ledger
         self._codec = codec
-        self._resolver = resolver
         self._purge = purge
-        self._stream = Stream(name, ledger, resolver)
+        self._stream = Stream(name, ledger, codec)
         self._next = next_index
 
     def __repr__(self) -> str:
@@ -81,7 +78,7 @@ class Batch:
             BatchClosed: it takes no more. UnknownBatch: it is not there.
             Unavailable, OutcomeUnknown: the server did not answer; add again.
         """
-        call_id = self._resolver.call_id()
+        call_id = fresh_call()
         [outcome] = self._stream.put([(check_index(index), self._stream.body(index, payload, call_id))], call_id)
         if isinstance(outcome, bool):
             return outcome
@@ -160,7 +157,7 @@ class Batch:
     # -- end
 
     def cancel(self) -> bool:
-        """Start no more of it: what waits is taken out, what runs may end. False: it had ended already.
+        """Take out what waits; what runs, or was handed to a worker queue, may end. False: it had ended already.
 
         Raises:
             UnknownBatch: it is not there.

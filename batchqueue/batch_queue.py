@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -11,7 +12,7 @@ import msgspec
 from batchqueue.batch import Batch, check_count
 from batchqueue.errors import BatchConflict
 from batchqueue.handler import Handler
-from batchqueue.keys import groups_of
+from batchqueue.keys import groups_of, is_callback
 from batchqueue.ledger import WORKER_QUEUE, BatchName, Ledger
 from batchqueue.options import BatchQueueOptions
 from batchqueue.sweep import Sweep
@@ -74,6 +75,7 @@ class BatchQueue:
                 "callback_pool": quote(WORKER_QUEUE),
             },
             retry_of=self._handler.retry_of,
+            is_limited=lambda message_key: not is_callback(message_key),
         )
         self.queue = FairQueue(client, self.options.queue_options(), hooks=hooks, clock=clock, extension=extension)
         self.codec = Codec(self.options.payload_type, self.options.validate_on_enqueue, self.options.max_payload_bytes)
@@ -82,16 +84,15 @@ class BatchQueue:
         self.sweep = Sweep(self._ledger, self.queue.shards, self._name, self.queue.queues.purge)
         self._worker: Worker | None = None
         self._loop: Loop | None = None
-        self._owned: list[Any] = []
 
     @classmethod
     def connect(cls, url: str, *, hooks: Iterable[Hook] = (), clock: Clock | None = None, **options: Any) -> Self:
         """A BatchQueue with a client of its own (see `fairqueue.client.connect`), which `close()` closes."""
-        checked = BatchQueueOptions(**options)
-        client = connect(url)
-        made = cls(client, checked, hooks=hooks, clock=clock)
-        made.queue.url = url
-        made._owned.append(client.close)
+        with ExitStack() as opened:
+            client = connect(url)
+            opened.callback(client.close)
+            made = cls(client, BatchQueueOptions(**options), hooks=hooks, clock=clock)
+            made.queue.own(url, opened.pop_all())
         return made
 
     @classmethod
@@ -100,12 +101,12 @@ class BatchQueue:
     ) -> Self:
         """A BatchQueue on a private Valkey process of its own; *path* keeps its data, ``.url`` tells where it is."""
         checked = BatchQueueOptions(**options)
-        server = EmbeddedServer(path)
-        server.start()
-        client = connect(server.url)
-        made = cls(client, checked, hooks=hooks, clock=clock)
-        made.queue.url = server.url
-        made._owned += [client.close, server.stop]
+        with ExitStack() as opened:
+            server = opened.enter_context(EmbeddedServer(path))
+            client = connect(server.url)
+            opened.callback(client.close)
+            made = cls(client, checked, hooks=hooks, clock=clock)
+            made.queue.own(server.url, opened.pop_all())
         return made
 
     @property
@@ -171,7 +172,7 @@ class BatchQueue:
         fill_ms = None if fill is None else to_ms(fill)
         name = self._name(tenant_id, batch_id)
         self.queue.opened(name.shard)
-        verdict, found = self._ledger.initialize(
+        verdict, record = self._ledger.initialize(
             name,
             count=count,
             metadata=raw,
@@ -182,21 +183,10 @@ class BatchQueue:
         )
         if verdict == "other":
             raise BatchConflict(
-                f"batch {found!r} of tenant {tenant_id!r} is there with another item_count, metadata, "
+                f"batch {record.batch_id!r} of tenant {tenant_id!r} is there with another item_count, metadata, "
                 "processing_concurrency or fill_timeout: nothing was changed",
                 tenant_id=tenant_id,
-                batch_id=found,
-            )
-        record = self._read(tenant_id, found)
-        if record is None:  # its retention ended between the two calls
-            return self.initialize(
-                batch_id,
-                tenant_id=tenant_id,
-                item_count=item_count,
-                metadata=metadata,
-                processing_concurrency=processing_concurrency,
-                idempotency_key=idempotency_key,
-                fill_timeout=fill_timeout,
+                batch_id=record.batch_id,
             )
         return self._batch(record, next_index=0)
 
@@ -262,8 +252,6 @@ class BatchQueue:
         """Stop without waiting for callbacks that run, and close what this queue opened itself."""
         self.stop(timeout=0)
         self.queue.close()
-        while self._owned:
-            self._owned.pop(0)()
 
     def __enter__(self) -> Self:
         """``with`` closes."""
@@ -280,25 +268,26 @@ class BatchQueue:
 
     def run_once(self) -> int:
         """Process what is ready now in this thread; how many deliveries. For tests and scripts."""
-        if self._handler.process is None:
-            raise ConfigurationError("register a function with @b.on_process_item before run_once()")
-        worker = Worker(self.queue, self._handler, threads=self.options.consumer_count, dispatch=False)
-        return worker.run_once()
+        return self._made_worker().run_once()
 
     # -- parts
 
-    def _prepared(self) -> Worker:
-        """The worker, with what time brings seen to beside it."""
+    def _made_worker(self) -> Worker:
         if self._handler.process is None:
-            raise ConfigurationError("register a function with @b.on_process_item before start()")
+            raise ConfigurationError("register a function with @b.on_process_item before items are processed")
         if self._worker is None:
             self._worker = Worker(
                 self.queue, self._handler, threads=self.options.consumer_count, grace=self.options.grace
             )
+        return self._worker
+
+    def _prepared(self) -> Worker:
+        """The worker, with what time brings seen to beside it."""
+        worker = self._made_worker()
         if self._loop is None or not self._loop.alive:
             self._loop = Loop("batchqueue.sweep", self.sweep.run_once, self.sweep.idle, self.queue.events)
             self._loop.start()
-        return self._worker
+        return worker
 
     def _name(self, tenant_id: str, batch_id: str, gen: str | None = None) -> BatchName:
         shard = self.queue.resolver.shard(tenant_id)
@@ -319,7 +308,6 @@ class BatchQueue:
             self._name(record.tenant_id, record.batch_id, record.gen),
             record,
             self._ledger,
-            self.queue.resolver,
             self.codec,
             self.queue.queues.purge,
             next_index,

@@ -83,11 +83,12 @@ class Ledger:
         fill_ms: int | None,
         idempotency_key: str | None,
         fingerprint: str,
-    ) -> tuple[Literal["made", "same", "other"], str]:
-        """Make a batch or find it: which, and the id of the batch that is there."""
-        verdict, key = self._call(
+    ) -> tuple[Literal["made", "same", "other"], BatchRecord]:
+        """Make a batch or find it: which, and the record of the batch that is there."""
+        verdict, key, row = self._call(
             name.shard,
             "initialize",
+            FIELDS,
             key=name.key,
             gen=name.gen,
             count="" if count is None else count,
@@ -98,7 +99,9 @@ class Ledger:
             idem="" if idempotency_key is None else batch_key(name.tenant_id, idempotency_key),
             print=fingerprint,
         )
-        return verdict.decode(), split_batch_key(key.decode())[1]
+        record = read_record(name.tenant_id, split_batch_key(key.decode())[1], row)
+        assert record is not None  # noqa: S101 - it is there: the script has just seen it
+        return verdict.decode(), record
 
     def read(self, shard: int, tenant_id: str, batch_id: str) -> BatchRecord | None:
         """The record of a batch; None when there is none."""

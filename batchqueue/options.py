@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from batchqueue.keys import BATCH_GROUP, TENANT_GROUP, groups_of
-from fairqueue.durations import as_seconds, as_seconds_or_none, limit, or_none, seconds, whole, within
-from fairqueue.errors import ConfigurationError, shown
-from fairqueue.options import ConcurrencyGroup, FairQueueOptions
+from fairqueue.durations import as_seconds, as_seconds_or_none, or_none, seconds, whole, within
+from fairqueue.errors import ConfigurationError
+from fairqueue.options import ConcurrencyGroup, FairQueueOptions, is_a, is_limit, is_order
 from fairqueue.retry import ExponentialBackoff, RetryPolicy
 from fairqueue.scheduler import Fair, Policy, Scheduler
 
@@ -24,18 +24,7 @@ DAY = 86_400  # seconds
 DEPTH_VARIABLE = "BATCH_QUEUE_WORKER_QUEUE_MAX_DEPTH"
 
 
-def _is_limit(_: object, field: attrs.Attribute[Any], value: object) -> None:
-    limit(field.name, value)
-
-
-def _is_order(_: object, field: attrs.Attribute[Any], value: object) -> None:
-    if value not in ("oldest", "round_robin"):
-        raise ConfigurationError(f"{field.name}={shown(value)} is not allowed: 'oldest' or 'round_robin' is needed")
-
-
-def _is_policy(_: object, field: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, type) or not isinstance(value, RetryPolicy):
-        raise ConfigurationError(f"{field.name}={shown(value)} is not allowed: a retry policy is needed")
+_is_policy = is_a(RetryPolicy, "an object with next_delay(attempt, error)")
 
 
 def _depth() -> int:
@@ -57,12 +46,12 @@ class BatchQueueOptions:
 
     namespace: str = "batchqueue"
     #: Items of a tenant that run at once. None: unlimited.
-    default_concurrency: int | None = attrs.field(default=10, validator=_is_limit)
+    default_concurrency: int | None = attrs.field(default=10, validator=is_limit)
     #: Threads that process items, 1 to 1000.
     consumer_count: int = attrs.field(default=8, validator=within(whole, 1, 1000))
     scheduler: Policy | Scheduler = attrs.field(factory=Fair)
     #: Which of a tenant's batches is next: each in turn, or the oldest first ("oldest").
-    order: Literal["round_robin", "oldest"] = attrs.field(default="round_robin", validator=_is_order)
+    order: Literal["round_robin", "oldest"] = attrs.field(default="round_robin", validator=is_order)
     #: Which failures of an item are tried again, and when. None: one attempt.
     retry: RetryPolicy | None = attrs.field(default=None, validator=or_none(_is_policy))
     #: The same for the completion callback.

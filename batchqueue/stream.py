@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -9,13 +10,13 @@ import attrs
 from batchqueue.errors import BatchClosed, IndexOutOfRange, UnknownBatch
 from fairqueue.durations import whole
 from fairqueue.errors import FairQueueError, InvalidArgument
-from fairqueue.message import NewMessage
+from fairqueue.message import CALL_ID_BYTES, pack_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from batchqueue.ledger import BatchName, Ledger
-    from fairqueue.resolver import Resolver
+    from fairqueue.payload import Codec
 
 MAX_ITEMS = 10_000_000
 CHUNK = 500  # items a script
@@ -51,13 +52,18 @@ def check_index(index: object) -> int:
     return whole("index", index, minimum=0, maximum=MAX_ITEMS - 1, error=InvalidArgument)
 
 
-@attrs.define
+def fresh_call() -> bytes:
+    """An id for one call: what it has put in is known again when it is sent twice."""
+    return secrets.token_bytes(CALL_ID_BYTES)
+
+
+@attrs.frozen
 class Stream:
     """Sends items of one batch."""
 
     name: BatchName
     ledger: Ledger
-    resolver: Resolver
+    codec: Codec
 
     def body(self, index: int, payload: Any, call_id: bytes) -> bytes:
         """An item as stored.
@@ -65,14 +71,8 @@ class Stream:
         Raises:
             PayloadError: it cannot be.
         """
-        message = NewMessage(
-            payload=payload,
-            tenant_id=self.name.tenant_id,
-            queue_id=self.name.batch_id,
-            message_id=str(index),
-            metadata={"gen": self.name.gen},
-        )
-        return self.resolver.entry(message, call_id)[1].body
+        what = f"payload of item {index} (batch {self.name.batch_id!r}, tenant {self.name.tenant_id!r})"
+        return pack_body(call_id, self.codec.encode(payload, what), {"gen": self.name.gen})
 
     def put(self, items: Sequence[tuple[int, bytes]], call_id: bytes) -> list[bool | FairQueueError]:
         """One script: for each item True it is in now, False it was, or why it is refused.
@@ -96,7 +96,7 @@ class Stream:
         """Send a whole stream whose first item has the index *at*; those below *skip* are in. Also the next index."""
         tally = _Tally(on_refused)
         chunk: list[tuple[int, bytes]] = []
-        call_id, size = self.resolver.call_id(), 0
+        call_id, size = fresh_call(), 0
         for index, payload in enumerate(payloads, at):
             at = index + 1
             if index < skip:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from batchqueue.keys import split_batch_key
+from fairqueue.loops import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,19 +33,19 @@ class Sweep:
 
     def run_once(self) -> int:
         """See to everything that is due; returns batches that were."""
-        total = 0
-        for shard in self._shards:
-            n, left = self._ledger.due(shard)
-            total += n
-            for what, key in left:
-                tenant_id, batch_id = split_batch_key(key)
-                if what == "purge":
-                    self._purge(tenant_id, batch_id)
-                else:
-                    while self._ledger.feed(self._name(tenant_id, batch_id)):
-                        pass
-        return total
+        return each(self._shards, self._shard)
 
     def idle(self) -> float:
         """Seconds until the next look."""
         return IDLE
+
+    def _shard(self, shard: int) -> int:
+        n, left = self._ledger.due(shard)
+        for what, key in left:
+            tenant_id, batch_id = split_batch_key(key)
+            if what == "purge":
+                self._purge(tenant_id, batch_id)
+            else:
+                while self._ledger.feed(self._name(tenant_id, batch_id)):
+                    pass
+        return n

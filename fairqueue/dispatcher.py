@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairqueue.loops import each
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,19 +31,24 @@ class Dispatcher:
 
     def run_once(self) -> int:
         """Renew the limits that are due, then dispatch once for every worker queue; returns messages moved."""
-        moved, wait = 0, LOOK
-        for shard in self._shards:
-            stale = self._limits.refresh(shard)
-            wait = min(wait, LOOK if stale is None else stale)
-            for name in self._store.names(shard):
-                n, due = self._store.dispatch(
-                    shard, name, self._options.dispatch_batch_size, self._options.worker_queue_max_depth
-                )
-                moved += n
-                wait = min(wait, LOOK if due is None else due)
-        self._wait = wait
-        return moved
+        self._wait = LOOK
+        return each(self._shards, self._shard)
 
     def idle(self) -> float:
         """Seconds until the next look."""
         return max(self._wait, 0.001)
+
+    def _shard(self, shard: int) -> int:
+        self._look_in(self._limits.refresh(shard))
+        moved = 0
+        for name in self._store.names(shard):
+            n, due = self._store.dispatch(
+                shard, name, self._options.dispatch_batch_size, self._options.worker_queue_max_depth
+            )
+            moved += n
+            self._look_in(due)
+        return moved
+
+    def _look_in(self, wait: float | None) -> None:
+        if wait is not None:
+            self._wait = min(self._wait, wait)

@@ -24,3 +24,5 @@ class Extension:
     settings: dict[str, Any] = attrs.field(factory=dict)
     #: The retry policy of a message by its key (see `fairqueue.keys.message_key`). None: the options' for all.
     retry_of: Callable[[str], RetryPolicy | None] | None = None
+    #: Whether a message, by its key, costs a token of the rate limiter. None: all do.
+    is_limited: Callable[[str], bool] | None = None

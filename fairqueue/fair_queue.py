@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -93,7 +93,7 @@ class FairQueue:
         self.shards = range(self.options.shard_count)
         self.names = Names()
         self.url: str | None = None
-        self._owned: list[Any] = []
+        self._owned = ExitStack()
         extension = extension or Extension()
         scripts = Scripts(
             Connection(client), self.clock.now_ms, self._script_options(extension), (*PIECES, *extension.pieces)
@@ -105,6 +105,7 @@ class FairQueue:
         discards = Discards(self.events)
         self.leases = Inflight(self.keys, scripts, discards)
         letters = DeadLetterStore(self.keys, scripts, codec, discards)
+        self.is_limited = extension.is_limited or (lambda _: True)
         retry_of = extension.retry_of or (lambda _: self.options.retry)
         self.settler = Settler(self.options, retry_of, self.leases, self.events)
         self.crew = Crew(self.leases, self.settler, codec, to_ms(self.options.timeout))
@@ -142,10 +143,11 @@ class FairQueue:
     @classmethod
     def connect(cls, url: str, *, hooks: Iterable[Hook] = (), clock: Clock | None = None, **options: Any) -> Self:
         """A queue with a client of its own (see `fairqueue.client.connect`), which `close()` closes."""
-        client = connect(url)
-        queue = cls(client, FairQueueOptions(**options), hooks=hooks, clock=clock)
-        queue.url = url
-        queue._owned.append(client)
+        with ExitStack() as opened:
+            client = connect(url)
+            opened.callback(client.close)
+            queue = cls(client, FairQueueOptions(**options), hooks=hooks, clock=clock)
+            queue.own(url, opened.pop_all())
         return queue
 
     @classmethod
@@ -154,13 +156,18 @@ class FairQueue:
     ) -> Self:
         """A queue on a private Valkey process of its own; *path* keeps its data, ``.url`` tells others where it is."""
         checked = FairQueueOptions(**options)
-        server = EmbeddedServer(path)
-        server.start()
-        client = connect(server.url)
-        queue = cls(client, checked, hooks=hooks, clock=clock)
-        queue.url = server.url
-        queue._owned += [client, server]
+        with ExitStack() as opened:
+            server = opened.enter_context(EmbeddedServer(path))
+            client = connect(server.url)
+            opened.callback(client.close)
+            queue = cls(client, checked, hooks=hooks, clock=clock)
+            queue.own(server.url, opened.pop_all())
         return queue
+
+    def own(self, url: str, opened: ExitStack) -> None:
+        """Have `close()` close what was opened for this queue; *url* is where the server is."""
+        self.url = url
+        self._owned.push(opened)
 
     # -- enqueue
 
@@ -262,12 +269,7 @@ class FairQueue:
         if self._wakeups is not None:
             self._wakeups.close()
             self._wakeups = None
-        while self._owned:
-            thing = self._owned.pop(0)
-            if isinstance(thing, EmbeddedServer):
-                thing.stop()
-            else:
-                thing.close()
+        self._owned.close()
 
     def __enter__(self) -> Self:
         """``with`` closes."""

@@ -13,7 +13,7 @@ from fairqueue.errors import FairQueueError
 from fairqueue.hands import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fairqueue.delivery import Delivery
     from fairqueue.ratelimit import RateLimiter
@@ -28,9 +28,10 @@ class Gate:
     After a refusal nothing is taken before the time that the limiter named.
     """
 
-    def __init__(self, limiter: RateLimiter | None, inflight: Inflight) -> None:
-        """*limiter*: None lets everything through."""
+    def __init__(self, limiter: RateLimiter | None, is_limited: Callable[[str], bool], inflight: Inflight) -> None:
+        """*limiter*: None lets everything through; *is_limited*: by the key, whether a message costs a token."""
         self._limiter = limiter
+        self._is_limited = is_limited
         self._inflight = inflight
         self._opens_at = 0.0  # monotonic
 
@@ -43,8 +44,8 @@ class Gate:
         """Those that may be handled now; the rest is back in its place when this returns."""
         if self._limiter is None:
             return deliveries
-        for i in range(len(deliveries)):
-            if not self._acquire():
+        for i, delivery in enumerate(deliveries):
+            if self._is_limited(delivery.key) and not self._acquire():
                 rest = deliveries[i:]
                 for other in rest:
                     other.lost.set()

@@ -13,7 +13,7 @@ from fairqueue.events import LoopFailed
 from fairqueue.jitter import JITTER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from fairqueue.events import Events
 
@@ -62,6 +62,20 @@ class Failures:
                 if self._events:
                     self._events.emit(LoopFailed(loop=self._name, error=text))
         return pause * JITTER.uniform(0.5, 1)
+
+
+def each(shards: Iterable[int], step: Callable[[int], int]) -> int:
+    """Step every shard, one in trouble too; then raise the first trouble. What the steps returned, summed up."""
+    total = 0
+    trouble: Exception | None = None
+    for shard in shards:
+        try:
+            total += step(shard)
+        except Exception as error:  # noqa: BLE001 - the others have their turn first
+            trouble = trouble or error
+    if trouble is not None:
+        raise trouble
+    return total
 
 
 class Loop:

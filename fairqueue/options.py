@@ -31,7 +31,8 @@ def _is_namespace(_: object, __: attrs.Attribute[Any], value: object) -> None:
     check_namespace(value)
 
 
-def _is_limit(_: object, field: attrs.Attribute[Any], value: object) -> None:
+def is_limit(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    """An attrs validator: ConfigurationError unless it is a limit."""
     limit(field.name, value)
 
 
@@ -40,7 +41,9 @@ def _is_callable(_: object, field: attrs.Attribute[Any], value: object) -> None:
         raise ConfigurationError(f"{field.name}={shown(value)} is not allowed: it must be callable")
 
 
-def _is(kind: Any, need: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
+def is_a(kind: Any, need: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
+    """An attrs validator: ConfigurationError unless it is an instance of *kind*; *need* says what is needed."""
+
     def validate(_: object, field: attrs.Attribute[Any], value: object) -> None:
         if isinstance(value, type) or not isinstance(value, kind):
             raise ConfigurationError(f"{field.name}={shown(value)} is not allowed: {need} is needed")
@@ -48,7 +51,8 @@ def _is(kind: Any, need: str) -> Callable[[object, attrs.Attribute[Any], object]
     return validate
 
 
-def _is_order(_: object, field: attrs.Attribute[Any], value: object) -> None:
+def is_order(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    """An attrs validator: ConfigurationError unless it is an order of a tenant's queues."""
     if value not in ("oldest", "round_robin"):
         raise ConfigurationError(f"{field.name}={shown(value)} is not allowed: 'oldest' or 'round_robin' is needed")
 
@@ -71,7 +75,7 @@ class ConcurrencyGroup:
 
     name: str = attrs.field(validator=_is_id)
     group_id: Callable[[NewMessage], GroupId] = attrs.field(validator=_is_callable)
-    default_limit: int | None = attrs.field(validator=_is_limit)
+    default_limit: int | None = attrs.field(validator=is_limit)
     limit: Callable[[GroupId], int | None] | None = attrs.field(default=None, validator=or_none(_is_callable))
 
 
@@ -119,17 +123,17 @@ class FairQueueOptions:
     shard_by: Callable[[str], str] | None = attrs.field(default=None, validator=or_none(_is_callable))
     #: Whose message is next.
     scheduler: Policy | Scheduler = attrs.field(
-        factory=Fair, validator=_is((Policy, Scheduler), "a policy such as Fair(), or an object with select(view)")
+        factory=Fair, validator=is_a((Policy, Scheduler), "a policy such as Fair(), or an object with select(view)")
     )
     #: Which of a tenant's queues is next: the one with the oldest head, or each in turn ("round_robin").
-    tenant_order: Literal["oldest", "round_robin"] = attrs.field(default="oldest", validator=_is_order)
+    tenant_order: Literal["oldest", "round_robin"] = attrs.field(default="oldest", validator=is_order)
     #: Limits on what runs at once; a message takes a slot in each.
     concurrency_groups: tuple[ConcurrencyGroup, ...] = attrs.field(default=(), converter=_groups)
     #: Which pool of workers a message is for: a name, or a function of the message, asked at enqueue.
     worker_queue: str | Callable[[NewMessage], str] = attrs.field(default="default")
     #: Which failures are tried again, and when. None: none.
     retry: RetryPolicy | None = attrs.field(
-        default=None, validator=or_none(_is(RetryPolicy, "an object with next_delay(attempt, error)"))
+        default=None, validator=or_none(is_a(RetryPolicy, "an object with next_delay(attempt, error)"))
     )
     #: Keep messages that are given up on; False: discard them, with a hook and a metric.
     dead_letters: bool = attrs.field(default=True, validator=yes_or_no)
@@ -175,12 +179,12 @@ class FairQueueOptions:
     limit_ttl: float = attrs.field(default=5, converter=as_seconds, validator=within(seconds, 0.05, 3600))
     #: Spends a token for each message in hand.
     rate_limiter: RateLimiter | None = attrs.field(
-        default=None, validator=or_none(_is(RateLimiter, "an object with acquire(n)"))
+        default=None, validator=or_none(is_a(RateLimiter, "an object with acquire(n)"))
     )
     #: Use a server whose maxmemory-policy is not noeviction, although it may throw messages away.
     allow_eviction: bool = attrs.field(default=False, validator=yes_or_no)
     #: Rest for queues whose messages keep failing. None: off.
-    cooloff: Cooloff | None = attrs.field(default=None, validator=or_none(_is(Cooloff, "a Cooloff")))
+    cooloff: Cooloff | None = attrs.field(default=None, validator=or_none(is_a(Cooloff, "a Cooloff")))
 
     @worker_queue.validator
     def _names_a_worker_queue(self, _: object, value: object) -> None:

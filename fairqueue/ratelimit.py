@@ -31,7 +31,7 @@ class Decision:
 
 @runtime_checkable
 class RateLimiter(Protocol):
-    """Spends tokens. Asked once for messages in hand, never for a look."""
+    """Spends tokens. A worker asks for each message in hand, never for a look."""
 
     def acquire(self, n: int = 1, /) -> Decision:
         """Take *n* tokens, all or none, without waiting."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fairqueue import events
 from fairqueue.durations import to_ms
 from fairqueue.keys import split_message_key
+from fairqueue.loops import each
 from fairqueue.retry import Dead, on_expiry
 
 if TYPE_CHECKING:
@@ -49,16 +50,18 @@ class Reclaimer:
 
     def run_once(self) -> int:
         """Reclaim everything that ran out by now; returns leases and dispatched messages moved."""
-        for shard in self._shards:
-            self._state.finish_resumes(shard)
-            self._state.finish_raised_limits(shard)
-            if self._options.dead_letter_ttl is not None:
-                self._dead_letters.age(shard, to_ms(float(self._options.dead_letter_ttl)))
-        return sum(self._leases(shard) + self._untaken(shard) for shard in self._shards)
+        return each(self._shards, self._shard)
 
     def idle(self) -> float:
         """Seconds until the next look."""
         return float(self._options.reclaim_interval)
+
+    def _shard(self, shard: int) -> int:
+        self._state.finish_resumes(shard)
+        self._state.finish_raised_limits(shard)
+        if self._options.dead_letter_ttl is not None:
+            self._dead_letters.age(shard, to_ms(float(self._options.dead_letter_ttl)))
+        return self._leases(shard) + self._untaken(shard)
 
     def _leases(self, shard: int) -> int:
         total = 0

@@ -79,7 +79,7 @@ class Worker:
         self._signalled: SimpleQueue[None] = SimpleQueue()
         self._running = False
         self._hands = Hands(self._handler, self._threads, self._prefetch, self._q.events, self._paused)
-        self._gate = Gate(self._q.options.rate_limiter, self._q.leases)
+        self._gate = Gate(self._q.options.rate_limiter, self._q.is_limited, self._q.leases)
         self._fetcher = Fetcher(self._q, self._hands, self._gate, self._names)
         heartbeat = Heartbeat(self._q, self._hands, self._fetcher)
         self._heartbeat = Loop(heartbeat.name, heartbeat.run_once, heartbeat.idle, self._q.events)

@@ -16,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import redis
+from flights import FLIGHTS, Flight, read
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from fairqueue.views.page import Page
 
 HERE = Path(__file__).resolve().parent
-FLIGHTS = HERE.parent / "examples" / "flights.ndjson"
 URL = "BATCHQUEUE_URL"
 RUNS, CALLS = "demo:runs", "demo:calls"  # what the callbacks were given; outside the namespace
 LATE, TOO_LATE = 60, 120  # minutes: fails once, fails for good
@@ -47,21 +47,10 @@ WORK = 0.02  # seconds an item takes
 SLICE, PAUSE = 20, 0.02  # the ingest reads so many flights, then waits so many seconds for more
 LEASE = 2.0  # seconds
 LIMIT = 50.0  # seconds for everything
-Flight = dict[str, Any]
 
 
 class WrongError(Exception):
     """The demo found that something is off."""
-
-
-def read(path: Path) -> dict[str, list[Flight]]:
-    """Flights by airport, the largest first."""
-    flights: dict[str, list[Flight]] = defaultdict(list)
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            flight = json.loads(line)
-            flights[flight["origin"]].append({**flight, "number": number})
-    return dict(sorted(flights.items(), key=lambda item: -len(item[1])))
 
 
 # -- the processes

@@ -9,15 +9,15 @@ Exit code 0 when every message was handled exactly once in both runs.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import quantiles
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from flights import FLIGHTS, Flight, read
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -27,27 +27,20 @@ from fairqueue import Delivery, FairQueue, Worker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "flights.ndjson"
 NOISE = 50  # how many times any other's backlog the noisy tenant's is
 THREADS = 8
 WORK = 0.006  # seconds a handler takes
 LIMIT = 50.0  # seconds a run may take
-Flight = dict[str, Any]
 Waits = dict[str, list[float]]
 
 
-def read(path: Path) -> dict[str, list[Flight]]:
+def replayed(path: Path) -> dict[str, list[Flight]]:
     """Flights by airport, the noisy one first and replayed."""
-    flights: dict[str, list[Flight]] = defaultdict(list)
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            flight = json.loads(line)
-            flights[flight["origin"]].append({**flight, "number": number})
-    ranked = sorted(flights, key=lambda airport: len(flights[airport]), reverse=True)
-    noisy, largest = ranked[0], len(flights[ranked[1]])
+    flights = read(path)
+    noisy, quiet, *_ = flights
     own = flights[noisy]
-    replayed = [{**own[i % len(own)], "replay": i // len(own)} for i in range(max(len(own), NOISE * largest))]
-    return {noisy: replayed, **{airport: flights[airport] for airport in ranked[1:]}}
+    count = max(len(own), NOISE * len(flights[quiet]))
+    return {**flights, noisy: [{**own[i % len(own)], "replay": i // len(own)} for i in range(count)]}
 
 
 def work_off(
@@ -111,7 +104,7 @@ def main() -> int:
     arguments.add_argument("--rows", type=int, default=12, help="tenants in the table (0: all)")
     chosen = arguments.parse_args()
     console = Console()
-    flights = read(chosen.flights)
+    flights = replayed(chosen.flights)
     noisy = next(iter(flights))
     total = sum(map(len, flights.values()))
     console.print(

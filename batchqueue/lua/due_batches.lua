@@ -20,7 +20,7 @@ for _, key in ipairs(redis.call('ZRANGEBYSCORE', root .. ':batch_due', '-inf', n
       state = 'incomplete'
       b.hash:set('state', state)
     end
-    local left = state == 'cancelled' and 'purge' or redis.call('EXISTS', Batch.key('redriving', key)) == 1 and 'feed'
+    local left = redis.call('EXISTS', Batch.key('redriving', key)) == 1 and 'feed' or state == 'cancelled' and 'purge'
     if left then
       Batch.due():add(key, now + 1000)
       out[#out + 1] = left

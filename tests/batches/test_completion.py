@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from batchqueue import BatchClosed
+from batchqueue.ledger import Ledger
 from fairqueue import ExponentialBackoff, FixedDelay, ImmediateRetry
 from tests.batches.conftest import Recorder
 
@@ -311,3 +312,41 @@ def test_batches_are_listed_by_page(b):
 def test_exponential_backoff_is_the_callbacks_default(b):
     """Twelve tries over hours, not one."""
     assert b.options.callback_retry == ExponentialBackoff()
+
+
+def test_a_redrive_left_half_way_is_fed_in_after_a_cancel_too(make_batches, clock):
+    """Else what was taken back would never end, and neither would the batch."""
+    b = make_batches()
+    record = Recorder(b, lambda item: 1 / 0)
+    batch = b.initialize("b1", tenant_id="t", item_count=3)
+    batch.add_many("abc")
+    record.drain()
+    assert b._ledger.redrive(batch.name) == 3
+    assert batch.cancel() is True
+    for _ in range(3):
+        clock.advance(1.1)
+        b.sweep.run_once()
+    record.behave = lambda item: None
+    record.drain()
+
+    assert (batch.progress().cancelled, batch.progress().failed) == (3, 0)
+    assert [result.status for result in record.results] == ["completed_with_failures", "cancelled"]
+
+
+def test_a_batch_that_is_gone_at_once_is_made_once(make_batches, monkeypatch):
+    """Its callback was done, and its retention of nothing over, before initialize returned."""
+    b = make_batches(retention=0)
+    record = Recorder(b)
+    answer = Ledger.initialize
+
+    def and_then_it_ends(*args, **options):
+        answered = answer(*args, **options)
+        record.drain()
+        return answered
+
+    monkeypatch.setattr(Ledger, "initialize", and_then_it_ends)
+    batch = b.initialize("b1", tenant_id="t", item_count=0)
+
+    assert batch.batch_id == "b1"
+    assert len(record.results) == 1
+    assert b.get("t", "b1") is None

@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 
 from batchqueue import BatchClosed, BatchConflict, IndexOutOfRange, UnknownBatch
+from batchqueue.stream import fresh_call
 from fairqueue import InvalidArgument, OutcomeUnknown, PayloadError
 from fairqueue.testing import FlakyRedis
 
@@ -36,7 +37,7 @@ def test_an_index_goes_in_once(record, b):
 def test_twice_in_one_stream_is_once(b):
     """A chunk may name an index twice."""
     batch = b.initialize("b1", tenant_id="t")
-    call_id = b.queue.resolver.call_id()
+    call_id = fresh_call()
     stream = batch._stream
     answers = stream.put([(0, stream.body(0, "a", call_id)), (0, stream.body(0, "b", call_id))], call_id)
 

@@ -107,7 +107,14 @@ def test_looking_is_small_and_changes_nothing(large, redis_client, namespace):
 
     def state():
         keys = sorted(redis_client.scan_iter(f"{{{namespace}:*", count=1000))
-        return {key: redis_client.dump(key) for key in keys if redis_client.type(key) != b"set"}
+        read = {
+            b"hash": redis_client.hgetall,
+            b"set": redis_client.smembers,
+            b"zset": lambda key: redis_client.zrange(key, 0, -1, withscores=True),
+            b"list": lambda key: redis_client.lrange(key, 0, -1),
+            b"string": redis_client.get,
+        }
+        return {key: read[redis_client.type(key)](key) for key in keys}
 
     before, ran = state(), redis_client.info("commandstats")
     with Commands(q, redis_client) as commands:

@@ -48,8 +48,9 @@ def test_everything_drains_on_every_shard(make_queue, redis_client, namespace):
     assert left <= {"", ":idle:cpu", ":idle:gpu"}
 
 
-def test_work_on_any_shard_wakes_an_idle_worker(make_queue):
-    """Whatever shard a message lands on, the waiting process hears of it: far sooner than its next look."""
+def test_work_on_any_shard_wakes_an_idle_worker(make_queue, monkeypatch):
+    """Whatever shard a message lands on, the waiting process hears of it: it would not look by itself for an hour."""
+    monkeypatch.setattr("fairqueue.fetcher.LOOK", 3600.0)
     heard = {tenant: threading.Event() for tenant in TENANTS}
     q = make_queue(clock=None, shard_count=8)
     worker = Worker(q, lambda delivery: heard[delivery.tenant_id].set(), threads=2, dispatch=False)

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from fairqueue import loops
 from fairqueue.events import Events, LoopFailed
-from fairqueue.loops import Failures, Loop
+from fairqueue.loops import Failures, Loop, each
 from fairqueue.testing import Collected
 
 
@@ -89,3 +89,19 @@ def test_a_loop_outlives_whatever_its_step_raises(error):
         loop.stop()
         loop.join(5)
     assert not loop.alive
+
+
+def test_a_shard_in_trouble_does_not_stop_the_others():
+    """All are stepped, then the first trouble is told."""
+    stepped = []
+
+    def step(shard):
+        stepped.append(shard)
+        if shard in {0, 2}:
+            raise ValueError(shard)
+        return 10
+
+    with pytest.raises(ValueError, match="0"):
+        each(range(4), step)
+    assert stepped == [0, 1, 2, 3]
+    assert each([1, 3], step) == 20
