@@ -13,7 +13,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from fairqueue import FairQueue, FairQueueError, FairQueueOptions, ServerFull, Unavailable, Worker
+from fairqueue import FairQueue, FairQueueError, FairQueueOptions, OutcomeUnknown, ServerFull, Unavailable, Worker
 from tests.conditions import CONDITIONS, client, read_only, site
 from tests.scenarios.test_worker import Handled, settled
 
@@ -96,7 +96,10 @@ def test_recovery_within_three_seconds(tmp_path, lines, name):
         worker.stop()
         done = {d.id for d in handled.deliveries}
         assert set(traffic.accepted) <= done
-        assert {type(e) for e in traffic.refused} <= {error, Unavailable} if error else traffic.refused == []
+        allowed = {error, Unavailable} if error else set()
+        if name in {"gone", "dropped", "loading"}:
+            allowed.add(OutcomeUnknown)  # a request was under way when its connection was cut
+        assert {type(e) for e in traffic.refused} <= allowed
         assert one.q.audit() == []
     assert lines.at or not loops_fail
     assert lines.most() <= LINES
