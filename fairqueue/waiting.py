@@ -101,13 +101,15 @@ class Wakeups:
 
     def _open(self) -> Any:
         """A subscription on a connection of its own: the caller's pool may be small."""
-        if isinstance(self._client, RedisCluster):
-            return self._client.pubsub()  # type: ignore[no-untyped-call]  # redis-py's
-        pool = self._client.connection_pool
+        client: Any = self._client
+        if isinstance(client, RedisCluster):
+            return client.pubsub()
+        pool = client.connection_pool
         if type(pool) not in {redis.ConnectionPool, redis.BlockingConnectionPool}:
-            return self._client.pubsub()  # type: ignore[no-untyped-call]  # redis-py's
+            return client.pubsub()
         settings = {**pool.connection_kwargs, "retry": Retry(NoBackoff(), 0), "decode_responses": False}
         if "path" not in settings and settings.get("socket_connect_timeout") is None:
             settings["socket_connect_timeout"] = CONNECT
         own = redis.ConnectionPool(connection_class=pool.connection_class, max_connections=1, **settings)
-        return redis.Redis(connection_pool=own).pubsub()  # type: ignore[no-untyped-call]  # redis-py's
+        own_client: Any = redis.Redis(connection_pool=own)  # typed in some releases of redis-py only
+        return own_client.pubsub()
