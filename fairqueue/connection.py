@@ -7,21 +7,21 @@ on a connection of the client's pool; it is sent again only when the caller says
 from __future__ import annotations
 
 import re
-import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from redis import exceptions as redis_errors
-from redis.cluster import RedisCluster
 
 from fairqueue.errors import AccessDenied, OutcomeUnknown, ServerFull, StoreError, Unavailable
 from fairqueue.jitter import JITTER
+from fairqueue.nodes import Nodes, NoNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from redis import Redis
+    from redis.cluster import RedisCluster
 
 Argument = bytes | str | int | float
 _REFUSED = (
@@ -45,7 +45,12 @@ _NAMES = {
     redis_errors.NoPermissionError: "NOPERM",
     redis_errors.AuthenticationError: "NOAUTH",
     redis_errors.MasterDownError: "MASTERDOWN",
+    redis_errors.ClusterDownError: "CLUSTERDOWN",
+    redis_errors.TryAgainError: "TRYAGAIN",
+    redis_errors.MovedError: "MOVED",
+    redis_errors.AskError: "ASK",
 }
+_ON_ITS_WAY = "access a non local key"  # what a script is told whose slot is leaving or coming: see scripts.py
 
 
 class NoScript(Exception):  # internal: load the script and call again
@@ -59,19 +64,9 @@ class Connection:
         self, client: Redis | RedisCluster, *, patience: float = 3.0, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         """Open nothing. *patience*: seconds in which a repeatable command is tried again."""
-        self.client = client
+        self.nodes = Nodes(client)
         self._patience = patience
         self._sleep = sleep
-
-    def after_fork(self) -> None:
-        """In a child process: a lock of the pool that a thread of the parent held would stay held for ever.
-
-        All else of a pool redis-py makes anew by itself.
-        """
-        pool = getattr(self.client, "connection_pool", None)
-        for name in ("_lock", "_fork_lock"):
-            if hasattr(pool, name):
-                setattr(pool, name, threading.RLock())
 
     def call(self, route: str, command: Callable[[bool], Sequence[Argument]], *, repeatable: bool) -> Any:
         """Send ``command(again)`` to the server that holds the key *route*; reply is never decoded.
@@ -90,7 +85,7 @@ class Connection:
         deadline = time.monotonic() + self._patience
         again, wait = False, 0.01
         while True:
-            arguments = command(again)
+            arguments, seen, moved = command(again), self.nodes.version, False
             try:
                 return self._once(route, arguments)
             except _NotSent as error:
@@ -105,12 +100,18 @@ class Connection:
                     raise OutcomeUnknown(_text("the request was sent, its reply was lost", error)) from error.__cause__
                 again = True
             except redis_errors.ResponseError as error:
-                self._refused(route, arguments, error)
+                moved = _elsewhere(error)
+                if not moved or not self.nodes.cluster or time.monotonic() > deadline:
+                    self._refused(route, arguments, error)
+            self.nodes.look_again(seen, moved=moved)
             self._sleep(wait * JITTER.uniform(0.5, 1.5))
             wait = min(wait * 2, 0.5)
 
     def _once(self, route: str, arguments: Sequence[Argument]) -> Any:
-        pool = self._pool(route)
+        try:
+            pool = self.nodes.pool(route)
+        except NoNode as error:
+            raise _NotSent from error
         connection = self._checkout(pool)
         try:
             try:
@@ -146,15 +147,8 @@ class Connection:
                     raise _NotSent from error
                 self._sleep(0.001 * JITTER.uniform(0.5, 2))
 
-    def _pool(self, route: str) -> Any:
-        if isinstance(self.client, RedisCluster):
-            node = self.client.get_node_from_key(route)  # type: ignore[no-untyped-call]  # redis-py's
-            return self.client.get_redis_connection(node).connection_pool
-        return self.client.connection_pool
-
     def _refused(self, route: str, arguments: Sequence[Argument], error: redis_errors.ResponseError) -> None:
-        text = str(error)
-        code = _NAMES.get(type(error)) or text.partition(" ")[0]
+        text, code = str(error), _code(error)
         if isinstance(error, redis_errors.NoScriptError) or code == "NOSCRIPT":
             raise NoScript from None
         if code == "OOM" or "OOM command not allowed" in text:
@@ -163,10 +157,12 @@ class Connection:
             )
             raise ServerFull(msg) from None
         if code == "READONLY":
-            _drop_idle(self._pool(route))  # so that the master is looked up anew
+            _drop_idle(self.nodes.pool(route))  # so that the master is looked up anew
         if code in _REFUSED or "max number of clients" in text:
             msg = f"the server refused for now, nothing was accepted: {code} {text[:200]}"
             raise Unavailable(msg) from None
+        if _elsewhere(error):
+            raise Unavailable(_where(route, text, cluster=self.nodes.cluster)) from None
         if code in _DENIED:
             found = _RIGHT.search(text)
             right = (found[1] or found[2]) if found else ""
@@ -183,6 +179,21 @@ class _NotSent(Exception):  # internal
 
 class _ReplyLost(Exception):  # internal
     """It may have been done."""
+
+
+def _code(error: redis_errors.ResponseError) -> str:
+    return _NAMES.get(type(error)) or str(error).partition(" ")[0]
+
+
+def _elsewhere(error: redis_errors.ResponseError) -> bool:
+    """Whether the key's slot has moved, or is on its way: nothing was done."""
+    return _code(error) in {"MOVED", "ASK"} or _ON_ITS_WAY in str(error)
+
+
+def _where(route: str, text: str, *, cluster: bool) -> str:
+    if not cluster:
+        return f"the server is a node of a cluster, nothing was accepted: connect with a RedisCluster ({text[:200]})"
+    return f"the slot of {route!r} is moving to another node, nothing was accepted: try again ({text[:200]})"
 
 
 def _drop_idle(pool: Any) -> None:

@@ -49,8 +49,12 @@ class Consumer:
             return found
         end = time.monotonic() + wait
         woken = threading.Event()
+
+        def wake(_: str) -> None:
+            woken.set()
+
         wakeups = self.wakeups()
-        wakeups.register(woken.set)
+        wakeups.register(wake)
         try:
             while True:
                 woken.clear()
@@ -60,7 +64,7 @@ class Consumer:
                     return found
                 woken.wait(min(left, LOOK, LOOK if next_due is None else next_due + 0.001))
         finally:
-            wakeups.unregister(woken.set)
+            wakeups.unregister(wake)
             with suppress(FairQueueError):  # it expires by itself; what was found must not be lost for it
                 for shard in self.shards:
                     self.crew.inflight.stop_waiting(shard, worker_queue, wakeups.channel)

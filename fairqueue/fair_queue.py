@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+from redis.cluster import RedisCluster
 
 from fairqueue.client import connect
 from fairqueue.clock import Clock, SystemClock
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import redis
-    from redis.cluster import RedisCluster
 
 _LIVE: weakref.WeakSet[FairQueue] = weakref.WeakSet()
 
@@ -312,7 +312,8 @@ class FairQueue:
         """This process's subscription."""
         with self._lock:
             if self._wakeups is None:
-                self._wakeups = Wakeups(self.client, self.keys.channel(self.names.next()), self.events)
+                channel = self.keys.channel(self.names.next())
+                self._wakeups = Wakeups(self.scripts.connection.nodes, channel, self.events)
             return self._wakeups
 
     def _after_fork(self) -> None:
@@ -333,6 +334,7 @@ class FairQueue:
                 "dedupe": to_ms(seconds("dedupe_window", self.options.dedupe_window)),
                 "round_robin": self.options.tenant_order == "round_robin",
                 **({"live": live} if live else {}),
+                **({"cluster": True} if isinstance(self.client, RedisCluster) else {}),
                 **({"tell": 2 if self.events.payloads else 1} if self.events else {}),
                 **extension.settings,
             }
@@ -349,7 +351,7 @@ class FairQueue:
 def _after_fork_in_child() -> None:
     for queue in list(_LIVE):
         queue._after_fork()  # noqa: SLF001 - ours
-        queue.scripts.connection.after_fork()
+        queue.scripts.connection.nodes.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

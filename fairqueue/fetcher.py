@@ -15,7 +15,7 @@ from fairqueue.hands import Done, plain
 from fairqueue.jitter import JITTER
 from fairqueue.loops import MAX_PAUSE, Failures
 from fairqueue.store.inflight import MOST
-from fairqueue.waiting import LOOK
+from fairqueue.waiting import EVERYWHERE, LOOK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,7 @@ class _Asking:
     """One shard and worker queue that this worker takes from."""
 
     shard: int
+    root: str
     worker_queue: str
     call_id: str = ""
     again: bool = False  # the reply to call_id was lost: ask for the same leases
@@ -60,7 +61,7 @@ class Fetcher:
         self._q = q
         self._hands = hands
         self._names = list(worker_queues)
-        self._asking = [_Asking(shard, name) for shard in q.shards for name in worker_queues]
+        self._asking = [_Asking(shard, q.keys.root(shard), name) for shard in q.shards for name in worker_queues]
         self._finished: dict[str, Done] = {}  # by token: not settled yet
         self._draining = False
         self._failures = Failures(self.name, q.events)
@@ -119,12 +120,11 @@ class Fetcher:
         """Wait until something finished, somebody woke us or it is time to look; then take all there is."""
         wait = 0.0 if self._hands.done else self._wait()
         with suppress(Empty):
-            called = self._hands.news.get(timeout=wait) if wait > 0 else self._hands.news.get_nowait()
+            root = self._hands.news.get(timeout=wait) if wait > 0 else self._hands.news.get_nowait()
             while True:
-                if called:
-                    for asking in self._asking:
-                        asking.more = True
-                called = self._hands.news.get_nowait()
+                for asking in self._asking if root is not None else ():
+                    asking.more = asking.more or root in {asking.root, EVERYWHERE}
+                root = self._hands.news.get_nowait()
         while self._hands.done:
             self._finish(self._hands.done[0])  # kept there until it is here
             self._hands.done.popleft()

@@ -14,6 +14,7 @@ import structlog
 from fairqueue import events, failpoints
 from fairqueue.pauses import LATELY
 from fairqueue.store.inflight import Settlement
+from fairqueue.waiting import EVERYWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -64,7 +65,7 @@ class Hands:
         self.held: dict[str, Delivery] = {}  # by token: given, not settled, lease renewed
         self.overdue: dict[str, Delivery] = {}  # by token: given, not settled, lease not renewed any more
         self.done: deque[Done] = deque()
-        self.news: SimpleQueue[bool] = SimpleQueue()  # False: of `done`; True: of the server
+        self.news: SimpleQueue[str | None] = SimpleQueue()  # None: of `done`; else which shard has work, by its root
         self._handler = handler
         self._threads = threads
         self._prefetch = prefetch
@@ -105,9 +106,9 @@ class Hands:
         me = threading.current_thread()
         return any(hand.thread is me for hand in [*self._slots, *self._left])
 
-    def wake(self) -> None:
-        """Have the fetcher look around."""
-        self.news.put(True)  # noqa: FBT003 - a queue's
+    def wake(self, root: str = EVERYWHERE) -> None:
+        """Have the fetcher look around, or at the one shard of that root key."""
+        self.news.put(root)
 
     def give(self, delivery: Delivery) -> None:
         """Have it handled by the next free thread; while draining it comes back unstarted."""
@@ -253,7 +254,7 @@ class Hands:
 
     def _end(self, done: Done) -> None:
         self.done.append(done)
-        self.news.put(False)  # noqa: FBT003 - a queue's
+        self.news.put(None)
 
     def _hand_back(self) -> None:
         with self._lock:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from redis.cluster import RedisCluster
-
 from fairqueue.errors import OutcomeUnknown, SchemaMismatch, Unavailable
 from fairqueue.server_check import check_rights, check_server
 
@@ -46,7 +44,7 @@ class Opening:
 
     def _check_server(self, shard: int) -> None:
         root = self._keys.root(shard)
-        if not self._checked or isinstance(self._scripts.connection.client, RedisCluster):  # a shard may be elsewhere
+        if not self._checked or self._scripts.connection.nodes.cluster:  # a shard may be elsewhere
             check_server(self._scripts, root, allow_eviction=self._allow_eviction)
             check_rights(self._scripts, root, self._keys.channel("x"))
 

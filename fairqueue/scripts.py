@@ -1,7 +1,8 @@
 """Loads the Lua scripts: the header of a file is its signature.
 
 ``-- args`` names the arguments, in order, as locals; ``-- rest`` says that more follow (from ARGV[rest]);
-``-- uses`` names the pieces (``_name.lua``) put before it; ``-- frees`` lets it run on a full server.
+``-- uses`` names the pieces (``_name.lua``) put before it; ``-- frees`` lets it run on a full server;
+``-- keyless`` says that it touches no key.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 
     from fairqueue.connection import Connection
 
-_HEADER = re.compile(r"^-- (args|rest|gives|frees|grows|uses)\s+(.*)$", re.MULTILINE)
+_HEADER = re.compile(r"^-- (args|rest|gives|frees|grows|keyless|uses)\s+(.*)$", re.MULTILINE)
 #: What stands for the pieces that scripts name by their part.
 PIECES = (("policy", "policy_fair"),)
 _COMMAND = re.compile(r"(?:redis[._]call\(|home\(|leave\(|send\(|command = \{)'([a-zA-Z_]{3,})'")
-# A first write that frees (here: nothing) lifts the server's memory check for the rest of a script.
+# A script begins with a key that is never there. While its slot moves between two nodes of a cluster some keys
+# of a shard are here and some there: asked for this one, either node refuses the script before it did anything.
+_ALL_HERE = "redis.call('EXISTS', KEYS[1] .. ':nothing')\n"
+# A first write that frees (here: nothing) also lifts the server's memory check for the rest of a script.
 _RUN_WHEN_FULL = "redis.call('DEL', KEYS[1] .. ':nothing')\n"
 
 
@@ -66,7 +70,8 @@ def load(name: str, swap: tuple[tuple[str, str], ...] = ()) -> Script:
     prelude = f"local {', '.join(args)} = {', '.join(f'ARGV[{i + 1}]' for i in range(len(args)))}\n"
     if "rest" in header:
         prelude += f"local rest = {len(args) + 1}\n"
-    text = (_RUN_WHEN_FULL if "frees" in header else "") + prelude + "\n".join([*pieces, body])
+    begins = "" if "keyless" in header else _RUN_WHEN_FULL if "frees" in header else _ALL_HERE
+    text = begins + prelude + "\n".join([*pieces, body])
     digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
     return Script(name, args, text, digest, args.index("again") if "again" in args else None)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 from redis.backoff import NoBackoff
-from redis.cluster import RedisCluster
 from redis.retry import Retry
 
 from fairqueue.errors import Unavailable
@@ -19,10 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fairqueue.events import Events
+    from fairqueue.nodes import Nodes
 
 PING = 1.0  # seconds between two signs of life on the subscription; it is opened anew when one is missed
 CONNECT = 1.5  # seconds for its connection, where the caller's client would try for ever
 LOOK = 5.0  # seconds: a lost wake-up costs at most this
+EVERYWHERE = ""  # instead of a shard's root key
 
 
 class Wakeups:
@@ -30,11 +31,11 @@ class Wakeups:
 
     name = "fairqueue.wakeups"
 
-    def __init__(self, client: redis.Redis | RedisCluster, channel: str, told: Events) -> None:
+    def __init__(self, nodes: Nodes, channel: str, told: Events) -> None:
         """Open nothing."""
         self.channel = channel
-        self._client = client
-        self._callbacks: list[Callable[[], None]] = []
+        self._nodes = nodes
+        self._callbacks: list[Callable[[str], None]] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._subscribed = threading.Event()
@@ -46,8 +47,11 @@ class Wakeups:
         """Whether it is subscribed, as far as it knows."""
         return self._thread is not None and self._thread.is_alive() and not self._failures.failing
 
-    def register(self, wake: Callable[[], None]) -> None:
-        """Have *wake* called from now on; starts the subscription with the first."""
+    def register(self, wake: Callable[[str], None]) -> None:
+        """Have *wake* called from now on, with the root key of the shard that has work, or "" when any may have.
+
+        Starts the subscription with the first.
+        """
         with self._lock:
             self._callbacks.append(wake)
             if self._thread is None:
@@ -55,7 +59,7 @@ class Wakeups:
                 self._thread.start()
         self._subscribed.wait(2)
 
-    def unregister(self, wake: Callable[[], None]) -> None:
+    def unregister(self, wake: Callable[[str], None]) -> None:
         """Not any more."""
         with self._lock, suppress(ValueError):
             self._callbacks.remove(wake)
@@ -94,22 +98,23 @@ class Wakeups:
                 self._subscribed.set()
                 with self._lock:
                     callbacks = list(self._callbacks)
+                root = message["data"].decode() if message["type"] == "message" else EVERYWHERE
                 for wake in callbacks:
-                    wake()
+                    wake(root)
         finally:
             subscription.close()
 
     def _open(self) -> Any:
         """A subscription on a connection of its own: the caller's pool may be small."""
-        client: Any = self._client
-        if isinstance(client, RedisCluster):
-            return client.pubsub()
-        pool = client.connection_pool
+        pool = self._nodes.some_pool()
         if type(pool) not in {redis.ConnectionPool, redis.BlockingConnectionPool}:
-            return client.pubsub()
+            return _pubsub(redis.Redis(connection_pool=pool))
         settings = {**pool.connection_kwargs, "retry": Retry(NoBackoff(), 0), "decode_responses": False}
         if "path" not in settings and settings.get("socket_connect_timeout") is None:
             settings["socket_connect_timeout"] = CONNECT
         own = redis.ConnectionPool(connection_class=pool.connection_class, max_connections=1, **settings)
-        own_client: Any = redis.Redis(connection_pool=own)  # typed in some releases of redis-py only
-        return own_client.pubsub()
+        return _pubsub(redis.Redis(connection_pool=own))
+
+
+def _pubsub(client: Any) -> Any:  # typed in some releases of redis-py only
+    return client.pubsub()

@@ -57,7 +57,8 @@ end
 
 -- Work that is left ready wakes one waiting process of its worker queue; that one wakes the next.
 -- So does an earliest due time that is new, since those who wait sleep until the one they know.
--- Runs after commit(): who wakes must find the work.
+-- Runs after commit(): who wakes must find the work. In a cluster nobody can tell whether one listens, on
+-- whatever node: one that ended without a word costs a look.
 function Pool.wake(now)
   for pool, c in pairs(Clock.by_pool) do
     local waits = redis.call('EXISTS', Pool.idle(pool)) == 1
@@ -67,7 +68,7 @@ function Pool.wake(now)
       while true do
         local idle = redis.call('ZPOPMIN', Pool.idle(pool))
         if not idle[1] then break end
-        if tonumber(idle[2]) >= now and redis.call('PUBLISH', idle[1], root) > 0 then break end
+        if tonumber(idle[2]) >= now and (redis.call('PUBLISH', idle[1], root) > 0 or O.cluster) then break end
       end
     end
   end

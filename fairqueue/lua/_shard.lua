@@ -3,6 +3,7 @@
 local root = KEYS[1]
 local O = cmsgpack.unpack(options)             -- limits (by group name), dead_letters, dedupe (ms), head_start (ms),
                                                -- round_robin (over the queues of a tenant), live (names of
-                                               -- groups), dead_limit (letters of a tenant), tell (of discards)
+                                               -- groups), dead_limit (letters of a tenant), tell (of discards),
+                                               -- cluster
 local clock_ms, dispatch, take, taken, finish, on_end
 local Draft, Record, Streams, Slots, Waiters, Clock, Policy, Living, Pool

@@ -2,6 +2,7 @@
 -- args   now options channel
 -- rest   commands, in capitals
 -- gives  those that are denied
+-- keyless  checks rights only
 -- uses   shard
 local denied = {}
 if not redis.acl_check_cmd then return denied end      -- a server that only speaks like one: found out by use
