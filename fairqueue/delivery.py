@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from fairqueue.payload import Codec
+    from fairqueue.retry import RetryPolicy
     from fairqueue.store.inflight import Inflight
 
 
@@ -39,6 +40,7 @@ class Delivery:
         self.shard = shard
         self.settled = False
         self.outcome: Settlement | None = None  # what a handler decided; None: complete when it returns
+        self.retry: RetryPolicy | None = None  # what a handler chose for its failures; None: the queue's
         self.lost = threading.Event()
         self.cancelled = threading.Event()
         self._enqueued_ms = lease.enqueued_ms
@@ -97,7 +99,14 @@ class Delivery:
     def failure(self, error: object, *, retry_in: float | timedelta | None = None, dead: bool = False) -> Settlement:
         """The settlement a failure comes to, not carried out yet."""
         return self._crew.settler.failure(
-            self.key, self.token, self.attempt, self.deliveries, error, retry_in=retry_in, dead=dead
+            self.key,
+            self.token,
+            self.attempt,
+            self.deliveries,
+            error,
+            retry_in=retry_in,
+            dead=dead,
+            policy=self.retry,
         )
 
     def _settle(self, settlement: Settlement) -> None:

@@ -51,8 +51,9 @@ class Settler:
         *,
         retry_in: float | timedelta | None = None,
         dead: bool = False,
+        policy: RetryPolicy | None = None,
     ) -> Settlement:
-        """What a failed delivery comes to: retry after a delay, or dead."""
+        """What a failed delivery comes to: retry after a delay, or dead. *policy*: instead of the queue's."""
         kind, text = describe(error)
         if isinstance(error, Bury):
             return Settlement(
@@ -67,7 +68,7 @@ class Settler:
             delay = seconds("retry_in", retry_in)
         else:
             verdict = decide(
-                self._retry_of(key),
+                policy or self._retry_of(key),
                 attempt=attempt,
                 deliveries=deliveries,
                 max_deliveries=limit,

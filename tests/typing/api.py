@@ -40,6 +40,8 @@ from fairqueue.ratelimit import Decision, RateLimiter
 from fairqueue.retry import RetryPolicy
 from fairqueue.scheduler import Scheduler, Turn
 from fairqueue.sweeper import Finding
+from fairqueue.tasks import Task, TaskCall, Tasks
+from fairqueue.tenancy import current_tenant, tenant_context
 from fairqueue.testing import FlakyRedis, ManualClock, drain
 from fairqueue.views.groups import FullGroup
 from fairqueue.views.page import Page
@@ -211,6 +213,35 @@ def steering(q: FairQueue) -> None:
         assert_type(q.health(), dict[str, bool])
     assert_type(q.reclaimer.run_once() + q.dispatcher.run_once() + q.sweeper.run_once(), int)
     q.close()
+
+
+def calling(q: FairQueue) -> None:
+    tasks = Tasks(q)
+    Tasks(lambda: q)
+
+    @tasks.task("invoice.send", queue_id="mail", retry=ExponentialBackoff())
+    def send(number: int, *, copies: int = 1) -> str:
+        return f"{number} {copies}"
+
+    assert_type(send(1), str)
+    assert_type(send.enqueue(42, tenant_id="acme", delay=5), Receipt)
+    assert_type(send.using(tenant_id="acme").enqueue(42, copies=2), Receipt)
+    assert_type(send.name, str)
+    send.using(tenant_id="acme").enqueue("42")  # type: ignore[arg-type]
+    send.using(tenant_id="acme").enqueue(42, color=1)  # type: ignore[call-arg]
+    send("42")  # type: ignore[arg-type]
+    send.enqueue(42, tenant_id=7)  # type: ignore[arg-type]
+    plain: Task[[int], None] = tasks.task("plain")(print_number)
+    call: TaskCall[[int]] = plain.using(delay=1)
+    with tenant_context("acme"):
+        call.enqueue(1)
+        assert_type(current_tenant(), str | None)
+    Worker(q, tasks.handler)
+    assert_type(tasks.names, list[str])
+
+
+def print_number(number: int, /) -> None:
+    del number
 
 
 def failing(q: FairQueue, client: redis.Redis) -> str | None:
