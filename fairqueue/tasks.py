@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 from fairqueue.errors import Bury, ConfigurationError, shown
 from fairqueue.ids import check_id
 from fairqueue.retry import RetryPolicy
-from fairqueue.tenancy import tenant_context, tenant_or_current
+from fairqueue.tenancy import current_tenant, tenant_context, tenant_or_current
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,7 @@ class Tasks:
 
     Args:
         queue: where tasks are enqueued: a FairQueue, or a function that gives one, asked at each enqueue.
+        tenant: gives the tenant of a call that names none.
 
     Example:
         >>> tasks = Tasks(lambda: queue)
@@ -46,8 +47,11 @@ class Tasks:
         'invoice.send'
     """
 
-    def __init__(self, queue: Queue | Callable[[], Queue]) -> None:  # noqa: D107 - above
+    def __init__(  # noqa: D107 - above
+        self, queue: Queue | Callable[[], Queue], *, tenant: Callable[[], str | None] = current_tenant
+    ) -> None:
         self._queue = queue
+        self.tenant = tenant
         self._tasks: dict[str, Task[Any, Any]] = {}
 
     def task(
@@ -159,7 +163,7 @@ class Task(Generic[P, R]):
         self.signature.bind(*args, **kwargs)
         return self._registry.queue.enqueue(
             {"task": self.name, "args": list(args), "kwargs": kwargs},
-            tenant_id=tenant_or_current(tenant_id),
+            tenant_id=tenant_or_current(tenant_id, self._registry.tenant),
             queue_id=self.queue_id if queue_id is None else queue_id,
             message_id=message_id,
             delay=delay,

@@ -10,7 +10,7 @@ from fairqueue.errors import InvalidArgument
 from fairqueue.ids import check_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _tenant: ContextVar[str | None] = ContextVar("fairqueue_tenant", default=None)
 
@@ -34,13 +34,13 @@ def current_tenant() -> str | None:
     return _tenant.get()
 
 
-def tenant_or_current(tenant_id: str | None) -> str:
-    """What is given, else the current tenant.
+def tenant_or_current(tenant_id: str | None, current: Callable[[], str | None] = current_tenant) -> str:
+    """What is given, else what *current* says.
 
     Raises:
         InvalidArgument: neither is there.
     """
-    found = _tenant.get() if tenant_id is None else tenant_id
+    found = current() if tenant_id is None else tenant_id
     if found is None:
         raise InvalidArgument("whose message is it? Give tenant_id, or enqueue inside tenant_context(...)")
     return found

@@ -10,6 +10,7 @@ from typing import Any, assert_type
 
 import attrs
 import redis
+from flask import Flask
 
 from fairqueue import (
     Bury,
@@ -34,6 +35,7 @@ from fairqueue import (
     Retry,
     Worker,
 )
+from fairqueue.contrib.flask import FlaskFairQueue
 from fairqueue.events import Event, Hook, Reclaimed
 from fairqueue.message import InflightInfo, QueueInfo
 from fairqueue.ratelimit import Decision, RateLimiter
@@ -242,6 +244,27 @@ def calling(q: FairQueue) -> None:
 
 def print_number(number: int, /) -> None:
     del number
+
+
+def in_flask(app: Flask) -> None:
+    fq = FlaskFairQueue()
+    fq.init_app(app)
+
+    @fq.task("invoice.send", retry=NoRetry())
+    def send(number: int) -> None:
+        del number
+
+    @fq.handles("mail")
+    def mail(delivery: Delivery) -> int:
+        return delivery.attempt
+
+    send.using(delay=5).enqueue(1)
+    send.using(delay=5).enqueue("1")  # type: ignore[arg-type]
+    assert_type(fq.enqueue({"to": "you"}, queue_id="mail"), Receipt)
+    assert_type(fq.queue, FairQueue)
+    assert_type(fq.current_tenant(), str | None)
+    assert_type(fq.worker(app, threads=4), Worker)
+    fq.close(app)
 
 
 def failing(q: FairQueue, client: redis.Redis) -> str | None:
