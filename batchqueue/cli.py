@@ -151,6 +151,18 @@ def retry_failed(batch: Batch, *, as_json: bool) -> None:
         say(f"batch {batch.batch_id}: {n:,} items run again")
 
 
+@main.command("retry-callback")
+@on_batch
+def retry_callback(batch: Batch, *, as_json: bool) -> None:
+    """Call the completion callback again, after it was given up on."""
+    if not batch.retry_callback():
+        raise click.ClickException(
+            f"batch {batch.batch_id!r} of tenant {batch.tenant_id!r} is {batch.progress().status}: only a batch "
+            "that is callback_failed can be called back again"
+        )
+    _tell(batch, as_json=as_json)
+
+
 @main.command("list")
 @on_queue
 @click.option("--tenant", "tenant_id", help="Only this tenant's.")
