@@ -15,6 +15,9 @@ function Record.read(raw)
   return r
 end
 
+-- Attempt and deliveries alone: all that a lease needs of the header.
+function Record.counts(raw) return struct.unpack('>HH', raw, 29) end
+
 function Record.write(r)
   return struct.pack(FORMAT, r.seq, r.order, r.enqueued, r.attempt, r.deliveries, r.state, #r.stream, #r.history)
     .. r.stream .. r.history .. r.body

@@ -17,7 +17,11 @@ end
 
 function Slots.asked() return Draft.sorted(root .. ':asked') end
 
-local function default(group) return O.limits[string.match(group, '^[^=]*')] end
+local defaults = {}                            -- of groups, once looked up; false: unlimited
+local function default(group)
+  if defaults[group] == nil then defaults[group] = O.limits[string.match(group, '^[^=]*')] or false end
+  return defaults[group] or nil
+end
 
 function Slots.paused(what) return Draft.hash(root .. ':paused'):get(what) end
 

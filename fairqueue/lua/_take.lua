@@ -6,14 +6,14 @@ function take(entries, call_id, worker, timeout, now)
   Living.messages():fetch(keys)
   for i, e in ipairs(entries) do
     local raw = Living.messages():get(keys[i])
-    local r = Record.read(raw)
+    local attempt, deliveries = Record.counts(raw)
     local token = call_id .. '-' .. i
-    Living.leases():set(keys[i], cmsgpack.pack({token, e[1].name, e[2], e[3], r.attempt, r.deliveries + 1, now, worker}))
+    Living.leases():set(keys[i], cmsgpack.pack({token, e[1].name, e[2], e[3], attempt, deliveries + 1, now, worker}))
     Living.deadlines():add(keys[i], now + timeout)
     out[#out + 1] = keys[i]
     out[#out + 1] = token
     out[#out + 1] = raw
-    out[#out + 1] = r.deliveries + 1
+    out[#out + 1] = deliveries + 1
   end
   return out
 end
