@@ -203,6 +203,29 @@ def test_failures_run_again_and_count_again(make_batches):
     assert [item.attempt for item in record.items] == [1] * 15
 
 
+def test_what_lives_again_does_not_go(make_batches, clock, redis_client, namespace):
+    """Failures taken back: the retention that had begun is over, for the data and the idempotency key alike."""
+    b = make_batches(retention=100)
+    record = Recorder(b, lambda item: 1 / 0)
+    batch = b.initialize("b1", tenant_id="t", item_count=2, idempotency_key="k")
+    batch.add_many("ab")
+    record.drain()
+
+    def going():
+        return [key for key in redis_client.scan_iter(f"{{{namespace}:0}}*") if redis_client.pttl(key) > 0]
+
+    assert len(going()) >= 3
+    batch.redrive_failures()
+    assert going() == []
+    clock.advance(101)
+    b.sweep.run_once()
+    assert b.get("t", "b1") is not None
+    record.behave = lambda item: None
+    record.drain()
+    assert batch.progress().status == "completed"
+    assert len(going()) >= 3
+
+
 def test_failures_can_run_again_before_the_batch_ends(record, b):
     """While it is being filled or processed."""
     record.behave = lambda item: 1 / 0 if item.payload == "bad" else None
