@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from threading import Event
 
 import pytest
 
@@ -343,3 +344,20 @@ def test_payload_types_are_given_back(make_batches):
     record.drain()
 
     assert [item.payload for item in record.items] == [City("Ulm"), City("Bern")]
+
+
+def test_nothing_runs_before_the_start_and_starting_again_is_fine(make_batches):
+    """Items wait for start(); start, stop and start raise nothing and lose nothing (batch-9, batch-10)."""
+    b = make_batches(clock=None)
+    record, over = Recorder(b), Event()
+    record.on_end = lambda result: over.set()
+    b.initialize("b1", tenant_id="t", item_count=3).add_many("abc")
+    assert record.items == []
+    assert b.get("t", "b1").progress().remaining == 3
+    b.start()
+    b.stop()
+    b.start()
+    assert over.wait(30)
+    b.stop()
+    assert sorted(item.index for item in record.items) == [0, 1, 2]
+    assert len(record.results) == 1
